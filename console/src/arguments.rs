@@ -5,13 +5,16 @@ use sexton_service::settings::{Program, help};
 
 use crate::commands::audit::AuditCommand;
 use crate::commands::bench::BenchCommand;
+use crate::commands::bulks::BulksCommand;
 use crate::commands::cron::CronCommand;
 use crate::commands::doctor::Doctor;
 use crate::commands::executions::ExecutionsCommand;
 use crate::commands::failed::FailedCommand;
+use crate::commands::groups::GroupsCommand;
 use crate::commands::jobs::JobsCommand;
 use crate::commands::migrate::Migrate;
 use crate::commands::status::Status;
+use crate::commands::unknown_messages::UnknownCommand;
 use crate::exit::Exit;
 
 /// Shows and steers the platform: jobs, executions, failed tasks.
@@ -40,6 +43,15 @@ pub enum Command {
     /// Tasks that failed and wait for an operator
     #[command(subcommand)]
     Failed(Box<FailedCommand>),
+    /// Groups of what failed alike
+    #[command(subcommand)]
+    Groups(GroupsCommand),
+    /// What was asked for of many executions at once
+    #[command(subcommand)]
+    Bulks(BulksCommand),
+    /// Messages of the failed queue that no row knows
+    #[command(subcommand)]
+    Unknown(UnknownCommand),
     /// What operators did: who, when, from where, why
     #[command(subcommand)]
     Audit(AuditCommand),

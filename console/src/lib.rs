@@ -5,15 +5,14 @@
 //! publishes it. So a console that is killed in the middle leaves nothing half done. Only the doctor
 //! does more with the broker: it declares what is missing, if it is told to.
 //!
-//! - [`failed`] says what failed and why, for commands and for whoever else asks.
-//! - [`editor`] lets a person change a text; [`changes`] says what was changed.
-//! - [`ledger`] says what became of firings, for commands and for whoever else asks.
-//! - [`mod@bench`] measures on the platform's servers, beside the platform.
-//! - [`arguments`] is the command line, [`commands`] what each command does.
-//! - [`unknown_messages`] shows and exports messages of the failed queue that no row knows.
-//! - [`import`] reads what other schedulers are told, and writes a jobs file of it.
-//! - [`verify_command`] asks a command whether a failed task has had its effect.
+//! What commands ask of the platform is in `sexton_operations`; here their arguments are parsed and the answers printed.
+//!
+//! - [`arguments`] is the command line, [`commands`] what each command does, a folder for each noun that has several.
+//! - [`session`] is what every command works with; [`actor`] is who runs it.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
+//! - [`confirm`] asks before what is hard to take back; [`editor`] lets a person change a text.
+//! - [`import`] reads the entries of other schedulers, and writes a jobs file of them.
+//! - [`mod@bench`] measures on the platform's servers, beside the platform.
 
 pub mod actor;
 pub mod arguments;
@@ -46,6 +45,9 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Jobs(command) => commands::jobs::run(command, session).await,
         Command::Executions(command) => commands::executions::run(command, session).await,
         Command::Failed(command) => commands::failed::run(*command, session).await,
+        Command::Groups(command) => commands::groups::run(&command, session).await,
+        Command::Bulks(command) => commands::bulks::run(&command, session).await,
+        Command::Unknown(command) => commands::unknown_messages::run(command, session).await,
         Command::Status(arguments) => commands::status::run(&arguments, session).await,
         Command::Doctor(arguments) => commands::doctor::run(&arguments, session).await,
         Command::Bench(command) => commands::bench::run(&command, session).await,

@@ -1,26 +1,18 @@
 //! `sexton failed`: what failed and waits for an operator.
 
 mod actions;
-mod bulk;
-mod bulks;
 mod edit;
-mod groups;
 mod list;
 mod selector;
 mod show;
-pub mod unknown_messages;
-mod watch;
 
 use clap::{Args, Subcommand};
 use sexton_model::pool::PoolName;
 
+use crate::commands::bulks::BulkOptions;
 use crate::commands::executions;
 use crate::failure::Failure;
 use crate::session::Session;
-pub use bulk::BulkOptions;
-pub use bulks::{
-    BulkCommand, Bulks, ControlArguments, Reference as BulkReference, VerifyArguments,
-};
 pub use edit::Edit;
 pub use selector::Selector;
 
@@ -31,11 +23,6 @@ pub enum FailedCommand {
     List(Box<list::List>),
     /// Show one: its error and group, its attempts and output, its message, what was done to it
     Show(executions::Reference),
-    /// List groups of what failed alike, with counts, trend, note and state
-    Groups(groups::List),
-    /// Note something about a group, mute it, resolve it, open it again
-    #[command(subcommand)]
-    Group(groups::GroupCommand),
     /// Run failed executions again, with fresh retries
     Requeue(Requeue),
     /// Change a failed execution's params or pool, and run it again
@@ -44,14 +31,6 @@ pub enum FailedCommand {
     Discard(Discard),
     /// Take discards back: the executions are failed again
     Restore(Restore),
-    /// List what was asked for of many at once, newest first
-    Bulks(Bulks),
-    /// Show, watch, stop or resume what was asked for of many
-    #[command(subcommand)]
-    Bulk(BulkCommand),
-    /// Messages of the failed queue that no row knows
-    #[command(subcommand)]
-    Raw(unknown_messages::UnknownMessagesCommand),
 }
 
 /// What to run again.
@@ -122,14 +101,9 @@ pub async fn run(command: FailedCommand, session: &Session) -> Result<(), Failur
     match command {
         FailedCommand::List(arguments) => list::run(&arguments, session).await,
         FailedCommand::Show(reference) => show::run(reference.id(), session).await,
-        FailedCommand::Groups(arguments) => groups::list(&arguments, session).await,
-        FailedCommand::Group(command) => groups::decide(&command, session).await,
         FailedCommand::Requeue(arguments) => actions::requeue(&arguments, session).await,
         FailedCommand::Edit(arguments) => edit::run(&arguments, session).await,
         FailedCommand::Discard(arguments) => actions::discard(&arguments, session).await,
         FailedCommand::Restore(arguments) => actions::restore(&arguments, session).await,
-        FailedCommand::Bulks(arguments) => bulks::list(&arguments, session).await,
-        FailedCommand::Bulk(command) => bulks::run(&command, session).await,
-        FailedCommand::Raw(command) => unknown_messages::run(command, session).await,
     }
 }

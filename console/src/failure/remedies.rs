@@ -79,14 +79,14 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
             format!("{invalid}; give more digits (ids of the same minute begin alike)")
         }
         InvalidRequest::Fingerprint(text) => format!(
-            "{text:?} is no fingerprint; give the {FINGERPRINT_DIGITS} digits that `sexton failed groups` shows, \
+            "{text:?} is no fingerprint; give the {FINGERPRINT_DIGITS} digits that `sexton groups list` shows, \
              or at least the first {}",
             groups::MIN_DIGITS
         ),
         InvalidRequest::AmbiguousFingerprint { .. } => format!("{invalid}; give more digits"),
         InvalidRequest::MessageId(text) => format!(
             "{text:?} is no id of a raw message: write at least {} of its 64 hexadecimal digits, as \
-             `sexton failed raw list` shows them",
+             `sexton unknown list` shows them",
             unknown_messages::MIN_ID_DIGITS
         ),
         InvalidRequest::AmbiguousMessageId(_) => format!("{invalid}; write more digits"),
@@ -119,11 +119,11 @@ fn not_found(missing: NotFound) -> String {
             } else {
                 format!(" did you mean {}?", similar.join(" or "))
             };
-            format!("{text};{similar} `sexton failed groups --all` lists those there are")
+            format!("{text};{similar} `sexton groups list --all` lists those there are")
         }
-        NotFound::Bulk(_) => format!("{text}; `sexton failed bulks` shows those there are"),
+        NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),
         NotFound::UnknownMessage(id) => format!(
-            "there is no raw message {id}; `sexton failed raw list --all` shows all that are known"
+            "there is no raw message {id}; `sexton unknown list --all` shows all that are known"
         ),
         NotFound::ForgottenMessage(id) => format!("there is no raw message {id} any more"),
         NotFound::ServedPool { served, .. } => {
@@ -155,7 +155,7 @@ fn describe_conflict(conflict: Conflict) -> String {
             format!("{text}{}", by.unwrap_or_default())
         }
         Conflict::BulkStillDiscards { id, .. } => {
-            format!("{text}; stop it first: sexton failed bulk stop {id}")
+            format!("{text}; stop it first: sexton bulks stop {id}")
         }
         Conflict::NoExecutions { left_out } => {
             let none = format!("{text}; nothing was done");

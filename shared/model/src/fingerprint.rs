@@ -43,7 +43,7 @@ pub struct Fingerprint(u64);
 /// Not 16 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a fingerprint has {FINGERPRINT_DIGITS} hexadecimal digits, as `sexton failed groups` shows them"
+    "a fingerprint has {FINGERPRINT_DIGITS} hexadecimal digits, as `sexton groups list` shows them"
 )]
 pub struct FingerprintError;
 

@@ -101,7 +101,7 @@ async fn an_unoffered_message_is_listed_with_its_reason_and_runs_when_restored_t
     platform.eventually("it is parked", DEADLINE, parked).await;
     let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
     there(&platform, "sexton.unknown_messages").await;
-    let listed = platform.sexton_json(&["failed", "raw", "list"]).await;
+    let listed = platform.sexton_json(&["unknown", "list"]).await;
     assert_eq!(listed[0]["kind"], "foreign", "{listed}");
     let reason = listed[0]["reason"].as_str().unwrap();
     assert!(reason.contains("offers the task type later: start one"), "{reason}");

@@ -23,7 +23,7 @@ async fn a_bulk_needs_a_selection_and_a_confirmation() {
     assert_eq!(dry["preview"]["jobs"], json!([["shop.charge", 2]]));
     let none = console.run(&["failed", "requeue", "--job", "shop.mail", "--yes"]).await.expect(4);
     assert!(none.stderr.contains("no such executions"), "{}", none.stderr);
-    assert_eq!(console.json(&["failed", "bulks"]).await, json!([]), "nothing was asked for");
+    assert_eq!(console.json(&["bulks", "list"]).await, json!([]), "nothing was asked for");
     assert_eq!([console.state(one).await, console.state(two).await], ["failed/2", "failed/2"]);
 }
 
@@ -34,11 +34,8 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let asked =
         ["failed", "discard", "--error-class", "exit_1", "--reason", "test orders", "--yes"];
     let told = console.run(&asked).await.expect(0).stdout;
-    assert!(
-        told.contains("no scheduler is at work") && told.contains("failed bulk watch 1"),
-        "{told}"
-    );
-    let shown = console.json(&["failed", "bulk", "show", "1"]).await;
+    assert!(told.contains("no scheduler is at work") && told.contains("bulks watch 1"), "{told}");
+    let shown = console.json(&["bulks", "show", "1"]).await;
     assert_eq!(keys(&shown), ["bulk", "refused", "waits"]);
     assert_eq!(shown["bulk"]["asked"], json!({"filter": {"error_class": "exit_1"}}));
     assert_eq!(
@@ -47,15 +44,15 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     );
     let who = shown["bulk"]["actor"].as_str().unwrap();
     assert!(who.starts_with("tester@"), "{who}");
-    console.run(&["failed", "bulk", "stop", "1", "--reason", "wrong ones"]).await.expect(0);
-    let again = console.run(&["failed", "bulk", "stop", "1"]).await.expect(4);
+    console.run(&["bulks", "stop", "1", "--reason", "wrong ones"]).await.expect(0);
+    let again = console.run(&["bulks", "stop", "1"]).await.expect(4);
     assert!(again.stderr.contains("stopped by tester@"), "{}", again.stderr);
-    let watched = console.run(&["failed", "bulk", "watch", "1"]).await.expect(0).stdout;
+    let watched = console.run(&["bulks", "watch", "1"]).await.expect(0).stdout;
     assert!(watched.contains("no scheduler is at work"), "{watched}");
-    console.run(&["failed", "bulk", "resume", "1"]).await.expect(0);
-    console.run(&["failed", "bulk", "resume", "1"]).await.expect(4);
-    console.run(&["failed", "bulk", "show", "7"]).await.expect(3);
-    console.run(&["failed", "bulk", "stop", "7"]).await.expect(3);
+    console.run(&["bulks", "resume", "1"]).await.expect(0);
+    console.run(&["bulks", "resume", "1"]).await.expect(4);
+    console.run(&["bulks", "show", "7"]).await.expect(3);
+    console.run(&["bulks", "stop", "7"]).await.expect(3);
     console.run(&["failed", "restore", "--bulk", "7", "--yes"]).await.expect(3);
     // All of a bulk, or what is named: not one as the other.
     let job = ["--job", "shop.charge"];
@@ -63,7 +60,7 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
         let both = [&["failed", "restore", "--bulk", "1", "--yes"][..], beside].concat();
         console.run(&both).await.expect(2);
     }
-    let list = console.run(&["failed", "bulks"]).await.expect(0).stdout;
+    let list = console.run(&["bulks", "list"]).await.expect(0).stdout;
     assert!(list.contains("discard") && list.contains("tester@"), "{list}");
 }
 

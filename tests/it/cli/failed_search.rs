@@ -163,7 +163,7 @@ async fn failed_show_prints_output_group_and_message_without_secrets() {
 async fn groups_are_listed_noted_muted_resolved_and_reopen() {
     let console = Console::with_jobs().await;
     let all = three(&console).await;
-    let groups = console.json(&["failed", "groups"]).await;
+    let groups = console.json(&["groups", "list"]).await;
     assert_eq!(
         (&groups[0]["pattern"], &groups[0]["standing"]),
         (&json!("card <n> declined"), &json!(2))
@@ -188,24 +188,24 @@ async fn groups_are_listed_noted_muted_resolved_and_reopen() {
         ]
     );
     let group = groups[0]["fingerprint"].as_str().unwrap();
-    console.run(&["failed", "group", "note", group, "bank \u{1b}[31mdown"]).await.expect(0);
-    console.run(&["failed", "group", "mute", group, "--reason", "known"]).await.expect(0);
-    console.run(&["failed", "group", "mute", &group[..5]]).await.expect(4);
+    console.run(&["groups", "note", group, "bank \u{1b}[31mdown"]).await.expect(0);
+    console.run(&["groups", "mute", group, "--reason", "known"]).await.expect(0);
+    console.run(&["groups", "mute", &group[..5]]).await.expect(4);
     assert_eq!(ids(&console.json(&["failed", "list"]).await), [&all[2]]);
     assert_eq!(ids(&console.json(&["failed", "list", "--muted"]).await).len(), 3);
-    let told = console.run(&["failed", "groups"]).await.expect(0).stdout;
+    let told = console.run(&["groups", "list"]).await.expect(0).stdout;
     assert!(told.contains("muted") && told.contains("[bank \\u{1b}[31mdown]"), "{told}");
-    console.run(&["failed", "group", "resolve", group]).await.expect(0);
+    console.run(&["groups", "resolve", group]).await.expect(0);
     let id = console.trigger("shop.charge").await;
     console.fail(console.open(id, 1).await, "card 99 declined", None).await;
-    let reopened = console.json(&["failed", "groups", "--state", "reopened"]).await;
+    let reopened = console.json(&["groups", "list", "--state", "reopened"]).await;
     assert_eq!(reopened[0]["fingerprint"], group);
-    let shown = console.run(&["failed", "group", "show", group]).await.expect(0).stdout;
+    let shown = console.run(&["groups", "show", group]).await.expect(0).stdout;
     assert!(shown.contains("reopened") && shown.contains(&id.to_string()), "{shown}");
-    console.run(&["failed", "group", "reopen", group]).await.expect(0);
-    assert_eq!(console.json(&["failed", "group", "show", group]).await["state"], "open");
-    console.run(&["failed", "group", "mute", "0000000000000000"]).await.expect(3);
-    console.run(&["failed", "groups", "--job", "shop.nothing"]).await.expect(3);
+    console.run(&["groups", "reopen", group]).await.expect(0);
+    assert_eq!(console.json(&["groups", "show", group]).await["state"], "open");
+    console.run(&["groups", "mute", "0000000000000000"]).await.expect(3);
+    console.run(&["groups", "list", "--job", "shop.nothing"]).await.expect(3);
     let actors: Vec<String> = sqlx::query_scalar(
         "SELECT action FROM sexton.operator_actions WHERE job_id IS NULL ORDER BY id",
     )

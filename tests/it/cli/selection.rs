@@ -24,7 +24,7 @@ async fn three(console: &Console) -> String {
 }
 
 async fn mute(console: &Console, group: &str) {
-    console.run(&["failed", "group", "mute", group, "--reason", "known"]).await.expect(0);
+    console.run(&["groups", "mute", group, "--reason", "known"]).await.expect(0);
 }
 
 /// The preview of a bulk; nothing is done.
@@ -77,7 +77,7 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
     let done = console.run(&all).await.expect(0);
     assert_eq!(done.stderr, "");
     let asked = |bulk: &Value| bulk["asked"]["filter"].clone();
-    let bulks = console.json(&["failed", "bulks"]).await;
+    let bulks = console.json(&["bulks", "list"]).await;
     assert_eq!((asked(&bulks[0]), asked(&bulks[1])), (json!({"muted": true}), json!({})));
 }
 

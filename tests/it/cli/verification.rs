@@ -20,11 +20,8 @@ async fn an_applied_effect_resolves_without_running_and_the_others_wait_or_stay_
     let told = console.run_with(&asked, &[("PATH", &path())], "").await.expect(0).stdout;
     assert!(told.contains("no scheduler is at work"), "{told}");
     // All are answered for: asking again changes nothing.
-    console
-        .run_with(&["failed", "bulk", "verify", "1", &script], &[("PATH", &path())], "")
-        .await
-        .expect(0);
-    let bulk = console.json(&["failed", "bulk", "show", "1"]).await;
+    console.run_with(&["bulks", "verify", "1", &script], &[("PATH", &path())], "").await.expect(0);
+    let bulk = console.json(&["bulks", "show", "1"]).await;
     let counts =
         ["resolved", "left_alone", "done", "selected"].map(|name| bulk["bulk"][name].clone());
     assert_eq!(counts, [json!(1), json!(1), json!(0), json!(3)]);
@@ -56,15 +53,15 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
         ["failed", "requeue", "--all", "--yes", "--reason", "bank is back", "--verify", script];
     let ann = [("PATH", path.as_str()), ("USER", "ann")];
     let left = console.run_with(&asked, &ann, "").await.expect(9);
-    assert!(left.stderr.contains("sexton failed bulk verify 1 CMD"), "{}", left.stderr);
+    assert!(left.stderr.contains("sexton bulks verify 1 CMD"), "{}", left.stderr);
     assert!(left.stderr.contains("nobody has answered yet for 2"), "{}", left.stderr);
     let alive = sexton_store::bulk::list_active(console.store(), 0).await.unwrap();
     assert_eq!(alive, [0_i64; 0], "no scheduler has anything to do");
-    let watched = console.run(&["failed", "bulk", "watch", "1"]).await.expect(9);
-    assert!(watched.stderr.contains("failed bulk verify 1 CMD"), "{}", watched.stderr);
+    let watched = console.run(&["bulks", "watch", "1"]).await.expect(9);
+    assert!(watched.stderr.contains("bulks verify 1 CMD"), "{}", watched.stderr);
     // Bob goes on.
     let bob = [("PATH", path.as_str()), ("USER", "bob")];
-    let verify = ["failed", "bulk", "verify", "1", "exit 0", "--reason", "looked at the bank"];
+    let verify = ["bulks", "verify", "1", "exit 0", "--reason", "looked at the bank"];
     console.run_with(&verify, &bob, "").await.expect(0);
     for id in ids {
         assert_eq!(console.state(id).await, "succeeded/2");
@@ -87,7 +84,7 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
     console.run_with(&verify, &bob, "").await.expect(0);
     let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
     assert_eq!(asked.as_array().unwrap().len(), 2);
-    console.run_with(&["failed", "bulk", "verify", "7", "exit 0"], &bob, "").await.expect(3);
+    console.run_with(&["bulks", "verify", "7", "exit 0"], &bob, "").await.expect(3);
 }
 
 /// A preview sees the first hundred thousand; what a bulk means beyond that may be of a job that asks.
@@ -105,7 +102,7 @@ async fn a_bulk_verifies_wherever_a_job_has_a_verify_task() {
     console.run(&asked).await.expect(0);
     let mut verify = Vec::new();
     for id in ["1", "2"] {
-        verify.push(console.json(&["failed", "bulk", "show", id]).await["bulk"]["verify"].clone());
+        verify.push(console.json(&["bulks", "show", id]).await["bulk"]["verify"].clone());
     }
     assert_eq!(verify, [json!(null), json!("task")]);
 }

@@ -180,17 +180,17 @@ async fn scheduler_worker_and_console_work_with_the_granted_role() {
     // What no row knows: written down, discarded, and carried out.
     granted.rubbish().await;
     until(platform, "sexton.unknown_messages WHERE gone_at IS NULL", 1).await;
-    let listed = granted.run(&["--json", "failed", "raw", "list"]).await.stdout;
+    let listed = granted.run(&["--json", "unknown", "list"]).await.stdout;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let raw = listed[0]["id"].as_str().unwrap();
-    granted.run(&["failed", "raw", "discard", raw, "--reason", "rubbish", "--yes"]).await;
+    granted.run(&["unknown", "discard", raw, "--reason", "rubbish", "--yes"]).await;
     until(platform, "sexton.unknown_messages WHERE gone_at IS NOT NULL", 1).await;
     // Everything that looks.
     for args in [
         &["status"][..],
-        &["failed", "groups"],
+        &["groups", "list"],
         &["failed", "list"],
-        &["failed", "bulk", "show", "3"],
+        &["bulks", "show", "3"],
         &["executions", "logs", &first],
         &["jobs", "catch-up", "--dry-run"],
         &["audit", "export"],

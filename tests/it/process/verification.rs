@@ -111,7 +111,7 @@ impl Scene {
     }
 
     async fn bulk(&self, id: &str) -> Value {
-        self.platform.sexton_json(&["failed", "bulk", "show", id]).await
+        self.platform.sexton_json(&["bulks", "show", id]).await
     }
 }
 
@@ -290,7 +290,7 @@ async fn a_canary_counts_executions_that_ran_and_limits_verify_tasks() {
     assert_eq!(scene.lines("asked").len(), 2, "{:?}", scene.lines("asked"));
     std::fs::write(scene.platform.folder().join("bank"), "").unwrap();
     scene.go();
-    scene.sexton(&["failed", "bulk", "resume", "1"], 0).await;
+    scene.sexton(&["bulks", "resume", "1"], 0).await;
     until(&scene.platform, "sexton.bulks WHERE state = 'done' AND resolved = 1 AND done = 3", 1)
         .await;
     let ran =

@@ -1,4 +1,4 @@
-//! `sexton failed raw`: what it shows, writes and refuses.
+//! `sexton unknown`: what it shows, writes and refuses.
 
 use lapin::BasicProperties;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn a_message_is_shown_as_text_and_in_hexadecimal_digits_and_sends_nothing_
     assert!(!shown.stdout.contains('\u{1b}'), "{}", shown.stdout.escape_debug());
     assert!(shown.stdout.contains("\\u{1b}[31mred"), "{shown}");
     assert!(shown.stdout.contains("00000000  1b 5b 33 31 6d 72 65 64"), "{shown}");
-    let shown = stage.platform.sexton_json(&["failed", "raw", "show", &id]).await;
+    let shown = stage.platform.sexton_json(&["unknown", "show", &id]).await;
     assert_eq!(shown["body_hex"].as_str().unwrap().len(), body.len() * 2);
     assert_eq!(shown["body_text"], Value::Null, "it is no UTF-8");
     assert_eq!(shown["properties"], json!({"message_id": "\u{1b}[2J"}));
@@ -38,7 +38,7 @@ async fn secrets_of_a_json_body_are_shown_only_on_request() {
     let whole = format!("{shown}");
     assert!(!whole.contains("geheim") && !whole.contains("67 65 68"), "{shown}");
     assert!(shown.stdout.contains("--unmasked"), "{shown}");
-    let document = stage.platform.sexton_json(&["failed", "raw", "show", &id]).await;
+    let document = stage.platform.sexton_json(&["unknown", "show", &id]).await;
     assert_eq!((&document["masked"], &document["body_hex"]), (&json!(true), &Value::Null));
     assert!(!document.to_string().contains("geheim"), "{document}");
     let shown = stage.command(&["show", &id, "--unmasked"]).await;

@@ -133,12 +133,12 @@ impl Stage {
     }
 
     async fn command(&self, args: &[&str]) -> CommandOutput {
-        self.platform.sexton(&[&["failed", "raw"], args].concat()).await
+        self.platform.sexton(&[&["unknown"], args].concat()).await
     }
 
     /// The messages that `list` knows.
     async fn listed(&self, args: &[&str]) -> Vec<Value> {
-        let list = self.platform.sexton_json(&[&["failed", "raw", "list"], args].concat()).await;
+        let list = self.platform.sexton_json(&[&["unknown", "list"], args].concat()).await;
         list.as_array().unwrap().clone()
     }
 

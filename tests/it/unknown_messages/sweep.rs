@@ -182,14 +182,14 @@ async fn a_truncated_message_is_not_discarded_implicitly() {
     let id = stage.id().await;
     let refused = stage.command(&["discard", &id, "--reason", "long", "--yes"]).await;
     assert_eq!(refused.status.code(), Some(4), "{refused}");
-    assert!(refused.stderr.contains("--lose-the-rest"), "{refused}");
+    assert!(refused.stderr.contains("--allow-truncated"), "{refused}");
     let file = stage.platform.folder().join("long");
     let to = file.to_str().unwrap();
     let refused = stage.command(&["export", &id, "--to", to]).await;
     assert_eq!(refused.status.code(), Some(4), "{refused}");
     assert!(stage.command(&["export", &id, "--to", to, "--cut"]).await.status.success());
     assert_eq!(std::fs::read(&file).unwrap(), &long[1..]);
-    let arguments = ["discard", &id, "--reason", "long", "--yes", "--lose-the-rest"];
+    let arguments = ["discard", &id, "--reason", "long", "--yes", "--allow-truncated"];
     assert!(stage.command(&arguments).await.status.success());
     stage.pass().await;
     assert_eq!(stage.ready().await, 0);

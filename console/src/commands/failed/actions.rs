@@ -17,9 +17,8 @@ use sexton_operations::failed::selection::Selection;
 use sexton_store::Store;
 use sexton_store::operator::RequeueOptions;
 
-use super::bulk::request_bulk;
-use super::watch::follow;
 use super::{Discard, Requeue, Restore};
+use crate::commands::bulks::{follow, request_bulk};
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;

@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::commands::executions::{self, history};
+use crate::commands::groups;
 use sexton_operations::error::NotFound;
 use sexton_operations::execution_ids;
 use sexton_operations::failed::details::{self, ExecutionDetails, ParkedMessage, Tail};
 
-use super::groups;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, precise};

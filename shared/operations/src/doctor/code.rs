@@ -195,7 +195,7 @@ findings! {
         Some("marks them unpublished if the failed queue is empty");
     MessagesWithoutRows "messages_without_rows" Note
         "The failed queue holds messages that no row knows."
-        "List them with `sexton failed raw list`; export or discard them."
+        "List them with `sexton unknown list`; export or discard them."
         None;
     MessagesUncounted "messages_uncounted" Note
         "The failed queue holds more messages than failed executions and listed unknown messages."

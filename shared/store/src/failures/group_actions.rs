@@ -37,7 +37,7 @@ pub struct GroupStatus {
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
     /// No failure was ever of this group, or it is forgotten.
-    #[error("there is no group {0}; `sexton failed groups --all` lists those there are")]
+    #[error("there is no group {0}; `sexton groups list --all` lists those there are")]
     Missing(String),
     /// It is so already.
     #[error("group {fingerprint} is {what} already{}", by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]

@@ -15,7 +15,7 @@ use crate::{Now, Store, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownMessageError {
     /// There is no such message.
-    #[error("no message {0} is known; `sexton failed raw list --all` shows all that are")]
+    #[error("no message {0} is known; `sexton unknown list --all` shows all that are")]
     Missing(String),
     /// It is not in the queue any more.
     #[error(
@@ -31,7 +31,7 @@ pub enum UnknownMessageError {
     /// Only a part of it is kept, and nobody said that the rest may be lost.
     #[error(
         "message {id} has {bytes} bytes, of which {kept} are kept: a discard could not be taken back \
-         whole. Take it out of the queue with an AMQP tool, or add --lose-the-rest"
+         whole. Take it out of the queue with an AMQP tool, or add --allow-truncated"
     )]
     Truncated {
         /// Which.
@@ -44,7 +44,7 @@ pub enum UnknownMessageError {
     /// Only a part of it is kept: what would be put back is another message.
     #[error(
         "of message {0} only a part is kept, so it cannot be put back; \
-         `sexton failed raw export` writes that part to a file"
+         `sexton unknown export` writes that part to a file"
     )]
     Incomplete(String),
     /// A pass has taken it, and none has gone through the whole queue since.

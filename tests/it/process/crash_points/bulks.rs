@@ -35,7 +35,7 @@ async fn dies_verifying(point: &str, command: &str) -> Scene {
 
 /// Asks again, of what nobody has answered for; without a scheduler nobody waits.
 async fn verified(scene: &Scene, command: &str) {
-    let told = scene.command(&["failed", "bulk", "verify", "1", command]).await;
+    let told = scene.command(&["bulks", "verify", "1", command]).await;
     assert!(told.status.success(), "{told}");
     assert_eq!(count(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'").await, 0);
 }
@@ -48,7 +48,7 @@ async fn a_command_killed_before_its_verify_answers_leaves_a_waiting_bulk() {
     // A scheduler selects them, and requeues nothing that nobody has answered for.
     let successors = scene.successors();
     until(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'", 2).await;
-    let told = scene.command(&["failed", "bulk", "verify", "1", "exit 1"]).await;
+    let told = scene.command(&["bulks", "verify", "1", "exit 1"]).await;
     assert!(told.status.success(), "{told}");
     scene.ends(successors, "console.bulk_asked", DONE, [1, 1]).await;
     assert_eq!(
@@ -100,7 +100,7 @@ async fn console_bulk_judged() {
 #[tokio::test]
 async fn console_bulk_stopped() {
     let scene = with_bulk().await;
-    let command = ["failed", "bulk", "stop", "1", "--reason", "wrong ones"];
+    let command = ["bulks", "stop", "1", "--reason", "wrong ones"];
     scene.console_dies("console.bulk_stopped", &command).await;
     assert_eq!(count(&scene.platform, "sexton.bulks WHERE state = 'stopped'").await, 1);
     assert_eq!(scene.command(&command).await.status.code(), Some(4), "it is stopped already");
@@ -115,8 +115,8 @@ async fn console_bulk_stopped() {
 #[tokio::test]
 async fn console_bulk_resumed() {
     let scene = with_bulk().await;
-    assert!(scene.command(&["failed", "bulk", "stop", "1"]).await.status.success());
-    let command = ["failed", "bulk", "resume", "1"];
+    assert!(scene.command(&["bulks", "stop", "1"]).await.status.success());
+    let command = ["bulks", "resume", "1"];
     scene.console_dies("console.bulk_resumed", &command).await;
     assert_eq!(scene.command(&command).await.status.code(), Some(4), "it goes on already");
     scene.ends(scene.successors(), "console.bulk_resumed", DONE, [1, 1]).await;

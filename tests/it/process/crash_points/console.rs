@@ -209,7 +209,7 @@ async fn console_grouped() {
         .fetch_one(scene.platform.store().pool())
         .await
         .unwrap();
-    let command = ["failed", "group", "mute", &group, "--reason", "known"];
+    let command = ["groups", "mute", &group, "--reason", "known"];
     scene.console_dies("console.grouped", &command).await;
     assert_eq!(count(&scene.platform, "sexton.failure_groups WHERE state = 'muted'").await, 1);
     assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);

@@ -32,7 +32,7 @@ async fn scheduler_sweep_restored() {
     let id = scene.raw().await;
     scene.discard(&[&id]).await;
     scene.is_swept_of_rubbish().await;
-    assert!(scene.command(&["failed", "raw", "restore", &id]).await.status.success());
+    assert!(scene.command(&["unknown", "restore", &id]).await.status.success());
     scene.scheduler_dies("scheduler.sweep_restored").await;
     scene.waits(scene.wire.failed(), 1).await;
     assert_eq!(count(&scene.platform, GONE).await, 1, "its row does not say so yet");
@@ -49,7 +49,7 @@ async fn console_raw_discarded() {
     scene.put(b"two").await;
     scene.sweeper_until(THERE, 2).await;
     let ids = scene.raws().await;
-    let command = ["failed", "raw", "discard", &ids[0], &ids[1], "--reason", "rubbish", "--yes"];
+    let command = ["unknown", "discard", &ids[0], &ids[1], "--reason", "rubbish", "--yes"];
     scene.console_dies("console.raw_discarded", &command).await;
     assert_eq!(count(&scene.platform, MARKED).await, 1);
     let again = scene.command(&command).await;
@@ -66,7 +66,7 @@ async fn console_raw_restored() {
     let id = scene.raw().await;
     scene.discard(&[&id]).await;
     scene.is_swept_of_rubbish().await;
-    let command = ["failed", "raw", "restore", &id];
+    let command = ["unknown", "restore", &id];
     scene.console_dies("console.raw_restored", &command).await;
     assert_eq!(
         count(&scene.platform, "sexton.unknown_messages WHERE restore_at IS NOT NULL").await,
@@ -135,7 +135,7 @@ impl Scene {
     }
 
     async fn discard(&self, ids: &[&str]) {
-        let command = ["failed", "raw", "discard", "--reason", "rubbish", "--yes"];
+        let command = ["unknown", "discard", "--reason", "rubbish", "--yes"];
         let done = self.command(&[&command[..], ids].concat()).await;
         assert!(done.status.success(), "{done}");
     }

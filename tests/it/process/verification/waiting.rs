@@ -18,14 +18,14 @@ async fn a_bulk_shows_that_no_worker_of_the_pool_offers_its_verify_task() {
     scene.sexton(&REQUEUE, 0).await;
     until(&scene.platform, "sexton.bulk_questions", 1).await;
     let text = "1 question waits: no worker at work in pool default offers charged";
-    let told = scene.sexton(&["failed", "bulk", "show", "1"], 0).await;
+    let told = scene.sexton(&["bulks", "show", "1"], 0).await;
     assert!(told.contains(text), "{told}");
-    let told = scene.sexton(&["failed", "bulks"], 0).await;
+    let told = scene.sexton(&["bulks", "list"], 0).await;
     assert!(told.contains("waits for workers"), "{told}");
     let expected = json!([{"task_type": "charged", "pool": "default", "questions": 1}]);
     assert_eq!(scene.bulk("1").await["waits"]["unheard"], expected);
     let url = scene.platform.database_url().to_owned();
-    let mut watched = FollowingCommand::start(&url, &["failed", "bulk", "watch", "1"]);
+    let mut watched = FollowingCommand::start(&url, &["bulks", "watch", "1"]);
     let warning = watched.warning().await;
     assert!(warning.contains("bulk 1: ") && warning.contains(text), "{warning}");
     scene.platform.catalogue(CATALOGUE);
@@ -33,7 +33,7 @@ async fn a_bulk_shows_that_no_worker_of_the_pool_offers_its_verify_task() {
     assert_eq!(watched.line().await, "Bulk 1: 1 of 1 requeued.");
     assert_eq!(watched.end().await, 0);
     assert_eq!(scene.bulk("1").await["waits"], Value::Null);
-    let told = scene.sexton(&["failed", "bulks"], 0).await;
+    let told = scene.sexton(&["bulks", "list"], 0).await;
     assert!(!told.contains("waits"), "{told}");
 }
 
@@ -50,13 +50,13 @@ async fn a_bulk_shows_the_old_worker_that_blocks_it() {
     scene
         .platform
         .eventually("show tells of the old worker", FINAL_TIMEOUT, async || {
-            let told = scene.sexton(&["failed", "bulk", "show", "1"], 0).await;
+            let told = scene.sexton(&["bulks", "show", "1"], 0).await;
             told.contains(text).then_some(())
         })
         .await;
     assert_eq!(scene.bulk("1").await["waits"]["old_workers"], json!(["w0.old 0.0.1"]));
     let url = scene.platform.database_url().to_owned();
-    let mut watched = FollowingCommand::start(&url, &["failed", "bulk", "watch", "1"]);
+    let mut watched = FollowingCommand::start(&url, &["bulks", "watch", "1"]);
     assert!(watched.warning().await.contains(text));
     until(&scene.platform, "sexton.bulk_questions", 0).await;
     let gone = "UPDATE sexton.instances SET stopped_at = now() WHERE name = 'w0.old'";

@@ -175,7 +175,7 @@ async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Insta
     arena.kill(Program::Scheduler, Role::Peer);
     arena.start(Program::Scheduler, Role::Victim, &[])?;
     let id = bulk.to_string();
-    let output = arena.platform.try_sexton(&["failed", "bulk", "resume", &id]).await?;
+    let output = arena.platform.try_sexton(&["bulks", "resume", &id]).await?;
     follows(output.status.success(), &format!("bulk {bulk} is not resumed: {output}"))?;
     Ok((bulk, at))
 }

@@ -49,7 +49,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "the command records a bulk",
         "it answers",
-        "a bulk that any scheduler carries out; `sexton failed bulks` shows it",
+        "a bulk that any scheduler carries out; `sexton bulks list` shows it",
         "the command",
     ),
     at(
@@ -57,7 +57,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "the command records which verify command it runs for whom",
         "it runs that",
-        "a bulk that waits for answers; `sexton failed bulk verify` asks for them",
+        "a bulk that waits for answers; `sexton bulks verify` asks for them",
         "the command",
     ),
     at(
@@ -65,7 +65,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "the verify command answers",
         "the answer is recorded",
-        "a bulk that waits for answers; `sexton failed bulk verify` asks for this one again",
+        "a bulk that waits for answers; `sexton bulks verify` asks for this one again",
         "the command",
     ),
     at(
@@ -73,7 +73,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "the command records an answer, and resolves what has happened",
         "it asks for the next, or answers",
-        "a bulk that waits for the other answers; `sexton failed bulk verify` asks for those",
+        "a bulk that waits for the other answers; `sexton bulks verify` asks for those",
         "the command",
     ),
     at(

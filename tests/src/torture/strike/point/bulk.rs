@@ -51,8 +51,7 @@ pub(super) async fn commanded(arena: &mut Arena, name: &str) -> Result<Outcome> 
     // Of what is to be run again the first is begun at once, and the others follow.
     let bulk = ask(arena, &["--rate", "1/s"]).await?;
     let id = bulk.to_string();
-    let (stop, resume) =
-        (["failed", "bulk", "stop", &id, "--reason", "torture"], ["failed", "bulk", "resume", &id]);
+    let (stop, resume) = (["bulks", "stop", &id, "--reason", "torture"], ["bulks", "resume", &id]);
     let command: &[&str] = if name == "console.bulk_stopped" {
         &stop
     } else {
@@ -90,7 +89,7 @@ pub(super) async fn judged(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let at = dies(arena, name, &asking).await?;
     let bulk = newest(arena).await?;
     let id = bulk.to_string();
-    let output = arena.platform.try_sexton(&["failed", "bulk", "verify", &id, &command]).await?;
+    let output = arena.platform.try_sexton(&["bulks", "verify", &id, &command]).await?;
     // All may have been answered for, and that nothing is left is an answer, too.
     let answered = matches!(output.status.code(), Some(0 | 4));
     follows(answered, &format!("the rest of bulk {bulk} was not asked: {output}"))?;

@@ -243,7 +243,7 @@ async fn grouped(arena: &mut Arena, name: &str) -> Result<Outcome> {
             .fetch_one(arena.pool())
             .await?;
     let note = Uuid::new_v4().to_string();
-    let command = ["failed", "group", "note", &group, &note];
+    let command = ["groups", "note", &group, &note];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
     let noted: i64 = sqlx::query_scalar(

@@ -1,4 +1,4 @@
-//! `sexton failed groups` and `sexton failed group`.
+//! `sexton groups`: what failed alike.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
@@ -48,11 +48,14 @@ enum Sort {
 
 /// What to do about a group. FINGERPRINT may be its beginning as far as that is unique.
 #[derive(Debug, Subcommand)]
-pub enum GroupCommand {
+pub enum GroupsCommand {
+    /// List groups of what failed alike, with counts, trend, note and state
+    List(List),
     /// Show one
     Show(Reference),
     /// Note something for whoever looks next; an empty text takes the note away
     Note {
+        /// The group.
         #[command(flatten)]
         group: Reference,
         /// The note
@@ -96,7 +99,7 @@ fn parse_state(text: &str) -> Result<GroupState, String> {
     })
 }
 
-pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
+async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
     let job = find_optional_id(&store, arguments.job.as_deref()).await?;
@@ -175,20 +178,26 @@ pub(super) fn facts(entry: &GroupWithTrend, now: DateTime<Utc>) -> Facts {
     facts
 }
 
-pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<(), Failure> {
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure`].
+pub async fn run(command: &GroupsCommand, session: &Session) -> Result<(), Failure> {
     let (reference, remark, done) = match command {
-        GroupCommand::Show(reference) => return show(reference, session).await,
-        GroupCommand::Note { group, text } => {
+        GroupsCommand::List(arguments) => return list(arguments, session).await,
+        GroupsCommand::Show(reference) => return show(reference, session).await,
+        GroupsCommand::Note { group, text } => {
             check_note(text)?;
             (group, Remark::Note(text), "noted")
         }
-        GroupCommand::Mute(arguments) => {
+        GroupsCommand::Mute(arguments) => {
             (&arguments.group, arguments.remark(GroupDecision::Muted), "muted")
         }
-        GroupCommand::Resolve(arguments) => {
+        GroupsCommand::Resolve(arguments) => {
             (&arguments.group, arguments.remark(GroupDecision::Resolved), "resolved")
         }
-        GroupCommand::Reopen(arguments) => {
+        GroupsCommand::Reopen(arguments) => {
             (&arguments.group, arguments.remark(GroupDecision::Open), "open")
         }
     };

@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// # Errors
 ///
 /// [`Failure::Reported`] when it did not do all that was asked, is paused or stopped, or was not asked of.
-pub(super) async fn follow(
+pub(in crate::commands) async fn follow(
     store: &Store,
     id: i64,
     detach: bool,
@@ -75,7 +75,7 @@ fn render_unanswered(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Fa
     let (noun, them) = if left == 1 { ("it is", "it") } else { ("they are", "them") };
     let message = format!(
         "bulk {id}: {progress_text}; nobody has answered yet for {left}, and nothing is done until {noun} answered \
-         for. To ask a command of {them}: sexton failed bulk verify {id} CMD"
+         for. To ask a command of {them}: sexton bulks verify {id} CMD"
     );
     Err(Failure::Reported { exit: Exit::Partly, message })
 }
@@ -90,9 +90,7 @@ fn render_detached(bulk: &Bulk, at_work: bool, session: &Session) -> Result<(), 
     } else {
         format!("Bulk {id} is written down; no scheduler is at work, and it begins when one is.")
     })?;
-    session.out.print(format!(
-        "Watch it: sexton failed bulk watch {id}. Stop it: sexton failed bulk stop {id}"
-    ))
+    session.out.print(format!("Watch it: sexton bulks watch {id}. Stop it: sexton bulks stop {id}"))
 }
 
 fn render_end(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
@@ -107,8 +105,8 @@ fn render_end(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
         "paused" => failure(
             Exit::Failed,
             format!(
-                "bulk {id} is paused: {}\n{progress_text}; `sexton failed bulk resume {id}` goes on with the rest, \
-                 `sexton failed bulk stop {id}` leaves it",
+                "bulk {id} is paused: {}\n{progress_text}; `sexton bulks resume {id}` goes on with the rest, \
+                 `sexton bulks stop {id}` leaves it",
                 lines(why)
             ),
         ),
@@ -120,9 +118,7 @@ fn render_end(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
         }
         _ if bulk.refused + bulk.left_alone > 0 => failure(
             Exit::Partly,
-            format!(
-                "bulk {id}: {progress_text}; `sexton failed bulk show {id}` says which and why"
-            ),
+            format!("bulk {id}: {progress_text}; `sexton bulks show {id}` says which and why"),
         ),
         _ if session.out.is_json() => Ok(()),
         _ => session.out.print(format!("Bulk {id}: {progress_text}.")),

@@ -47,7 +47,7 @@ pub struct BulkOptions {
 /// # Errors
 ///
 /// [`Failure`]; [`Failure::Unconfirmed`] when nobody said yes, and nothing was asked for.
-pub(super) async fn request_bulk(
+pub(in crate::commands) async fn request_bulk(
     store: &Store,
     selection: &Selection,
     action: BulkAction<'_>,
@@ -82,7 +82,7 @@ pub(super) async fn request_bulk(
 }
 
 /// Asks the command of each item, until none is left or the operator interrupts; returns whether he did. What is not
-/// answered then is asked by `failed bulk verify`.
+/// answered then is asked by `bulks verify`.
 pub(super) async fn verify_until_interrupted(
     store: &Store,
     verification: Verification<'_>,
@@ -139,7 +139,7 @@ fn render_preview(
     }
     facts.add_optional("left out", describe_muted(&preview.muted));
     if preview.more {
-        facts.add("looked at", format!("the first {} alone", MAX_PREVIEW_EXECUTIONS));
+        facts.add("looked at", format!("the first {MAX_PREVIEW_EXECUTIONS} alone"));
     }
     session.out.facts(facts)
 }

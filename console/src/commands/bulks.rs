@@ -1,4 +1,7 @@
-//! `sexton failed bulks` and `sexton failed bulk`: what was asked for of many, and steering it.
+//! `sexton bulks`: what was asked for of many, and steering it.
+
+mod request;
+mod watch;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -10,15 +13,18 @@ use sexton_operations::bulks::watch::{find, summary};
 use sexton_service::fault;
 use sexton_store::bulk::{BlockedQuestions, Bulk};
 
-use super::bulk::verify_until_interrupted;
-use super::watch::follow;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, line, precise};
 
+pub use request::BulkOptions;
+pub(super) use request::request_bulk;
+use request::verify_until_interrupted;
+pub(super) use watch::follow;
+
 /// Which bulks to list.
 #[derive(Debug, Args)]
-pub struct Bulks {
+pub struct List {
     /// At most so many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
     limit: i64,
@@ -29,7 +35,9 @@ pub struct Bulks {
 
 /// What was asked for of many executions.
 #[derive(Debug, Subcommand)]
-pub enum BulkCommand {
+pub enum BulksCommand {
+    /// List what was asked for of many at once, newest first
+    List(List),
     /// Show one, and which of its executions were refused
     Show(Reference),
     /// Watch one until it has ended
@@ -72,7 +80,7 @@ pub struct VerifyArguments {
     reason: Option<String>,
 }
 
-pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Failure> {
+async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let bulks = control::list(&store, arguments.before, arguments.limit).await?;
     if session.out.is_json() {
@@ -101,14 +109,20 @@ pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Fai
     session.out.table(table)
 }
 
-pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), Failure> {
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure`].
+pub async fn run(command: &BulksCommand, session: &Session) -> Result<(), Failure> {
     match command {
-        BulkCommand::Show(reference) => show(reference.id, session).await,
-        BulkCommand::Watch(reference) => {
+        BulksCommand::List(arguments) => list(arguments, session).await,
+        BulksCommand::Show(reference) => show(reference.id, session).await,
+        BulksCommand::Watch(reference) => {
             let store = session.store().await?;
             follow(&store, reference.id, false, session).await
         }
-        BulkCommand::Verify(arguments) => {
+        BulksCommand::Verify(arguments) => {
             let store = session.store().await?;
             find(&store, arguments.id).await?;
             let by = session.actor.because(arguments.reason.as_deref());
@@ -116,8 +130,8 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
             let interrupted = verify_until_interrupted(&store, verification).await?;
             follow(&store, arguments.id, interrupted, session).await
         }
-        BulkCommand::Stop(arguments) => stop(arguments, session).await,
-        BulkCommand::Resume(arguments) => resume(arguments, session).await,
+        BulksCommand::Stop(arguments) => stop(arguments, session).await,
+        BulksCommand::Resume(arguments) => resume(arguments, session).await,
     }
 }
 

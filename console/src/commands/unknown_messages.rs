@@ -1,4 +1,4 @@
-//! `sexton failed raw`: messages of the failed queue that no row knows, as the last sweep met them.
+//! `sexton unknown`: messages of the failed queue that no row knows, as the last sweep met them.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -23,7 +23,7 @@ const SHORT_ID: usize = 12;
 
 /// Messages of the failed queue that no row knows.
 #[derive(Debug, Subcommand)]
-pub enum UnknownMessagesCommand {
+pub enum UnknownCommand {
     /// List them, oldest first, as the last sweep met them
     List(List),
     /// Show one: why it is nobody's, its properties, its body as text and in hexadecimal digits
@@ -87,7 +87,7 @@ pub struct Discard {
     reason: String,
     /// Also those of which only the first part is kept: a restore could not put them back
     #[arg(long)]
-    lose_the_rest: bool,
+    allow_truncated: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -109,13 +109,13 @@ pub struct Restore {
 /// # Errors
 ///
 /// [`Failure`].
-pub async fn run(command: UnknownMessagesCommand, session: &Session) -> Result<(), Failure> {
+pub async fn run(command: UnknownCommand, session: &Session) -> Result<(), Failure> {
     match command {
-        UnknownMessagesCommand::List(arguments) => list(&arguments, session).await,
-        UnknownMessagesCommand::Show(arguments) => show(&arguments, session).await,
-        UnknownMessagesCommand::Export(arguments) => write_files(&arguments, session).await,
-        UnknownMessagesCommand::Discard(arguments) => discard(&arguments, session).await,
-        UnknownMessagesCommand::Restore(arguments) => restore(&arguments, session).await,
+        UnknownCommand::List(arguments) => list(&arguments, session).await,
+        UnknownCommand::Show(arguments) => show(&arguments, session).await,
+        UnknownCommand::Export(arguments) => write_files(&arguments, session).await,
+        UnknownCommand::Discard(arguments) => discard(&arguments, session).await,
+        UnknownCommand::Restore(arguments) => restore(&arguments, session).await,
     }
 }
 
@@ -198,7 +198,7 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     if masked.is_some() {
         return session.out.print(
             "Something in it looks like a secret and is masked, so its bytes are not shown: --unmasked \
-             shows all of it as it is, and `sexton failed raw export` writes it, byte for byte.",
+             shows all of it as it is, and `sexton unknown export` writes it, byte for byte.",
         );
     }
     session.out.print(hex_dump(&stored.body, most).trim_end())
@@ -266,7 +266,7 @@ async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> 
     let by = (&session.actor, arguments.reason.as_str());
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
-        let done = unknown_messages::discard(&store, &id, arguments.lose_the_rest, by).await;
+        let done = unknown_messages::discard(&store, &id, arguments.allow_truncated, by).await;
         results.push((id, done));
     }
     render_results(session, &results)
