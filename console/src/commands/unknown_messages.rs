@@ -131,10 +131,12 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         return session.out.document(&found.iter().map(document).collect::<Vec<_>>());
     }
     if found.is_empty() && overflow.is_some() {
-        return session.out.print("No raw messages are written down.");
+        return session.out.print("No unknown messages are written down.");
     }
     if found.is_empty() {
-        return session.out.print("No raw messages: each message of the failed queue has its row.");
+        return session
+            .out
+            .print("No unknown messages: each message of the failed queue has its row.");
     }
     let now = session.now(&store).await?;
     let headings = ["ID", "KIND", "BYTES", "COPIES", "FIRST SEEN", "STATE", "REASON"];

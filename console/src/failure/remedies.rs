@@ -85,7 +85,7 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         ),
         InvalidRequest::AmbiguousFingerprint { .. } => format!("{invalid}; give more digits"),
         InvalidRequest::MessageId(text) => format!(
-            "{text:?} is no id of a raw message: write at least {} of its 64 hexadecimal digits, as \
+            "{text:?} is no id of an unknown message: write at least {} of its 64 hexadecimal digits, as \
              `sexton unknown list` shows them",
             unknown_messages::MIN_ID_DIGITS
         ),
@@ -123,9 +123,9 @@ fn not_found(missing: NotFound) -> String {
         }
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),
         NotFound::UnknownMessage(id) => format!(
-            "there is no raw message {id}; `sexton unknown list --all` shows all that are known"
+            "there is no unknown message {id}; `sexton unknown list --all` shows all that are known"
         ),
-        NotFound::ForgottenMessage(id) => format!("there is no raw message {id} any more"),
+        NotFound::ForgottenMessage(id) => format!("there is no unknown message {id} any more"),
         NotFound::ServedPool { served, .. } => {
             let served =
                 if served.is_empty() { "none".to_owned() } else { line(&served.join(", "), 500) };

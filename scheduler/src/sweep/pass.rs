@@ -82,7 +82,7 @@ impl<'a> Pass<'a> {
         Ok(self.tally)
     }
 
-    /// What the rows of raw messages are to say after the pass: what is gone, and what there was no room
+    /// What the rows of unknown messages are to say after the pass: what is gone, and what there was no room
     /// for. Acks are not answered; a later question of the same channel is, and so says that they arrived.
     /// Otherwise what was to be removed is in the queue again, and the next pass removes it.
     async fn record_unknown_messages(&mut self) -> Result<(), LoopError> {

@@ -91,7 +91,7 @@ impl RetentionTarget {
             Self::Gaps => "gaps",
             Self::Revisions => "revisions of jobs",
             Self::Instances => "instances",
-            Self::RawMessages => "raw messages",
+            Self::RawMessages => "unknown messages",
             Self::Bulks => "bulks",
             Self::Holds => "holds",
             Self::Audit => "the audit",

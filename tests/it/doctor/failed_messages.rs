@@ -51,7 +51,7 @@ async fn doctor_finds_messages_without_rows() {
     let _scheduler = fixture.platform.start_scheduler("s1", &[]).unwrap();
     crate::process::until(&fixture.platform, "sexton.unknown_messages", 1).await;
     let found = fixture.has(Code::MessagesWithoutRows).await;
-    assert!(evidence(&found).ends_with("1 raw messages"), "{found}");
+    assert!(evidence(&found).ends_with("1 unknown messages"), "{found}");
     let (output, answer) = fixture.run(&[], &[]).await;
     assert!(!codes(&answer).contains(&"messages_uncounted".to_owned()), "{output}");
 }

@@ -82,7 +82,7 @@ async fn a_busy_worker_and_a_worker_without_a_broker_are_live() {
     stays_alive(&platform, &worker).await;
 }
 
-/// For four times as long as it may be silent, by the clock of the database.
+/// For four times as long as [`SILENCE`] allows, by the clock of the database.
 async fn stays_alive(platform: &Platform, worker: &Program) {
     let begun: chrono::DateTime<chrono::Utc> =
         sqlx::query_scalar("SELECT now()").fetch_one(platform.store().pool()).await.unwrap();
@@ -90,7 +90,7 @@ async fn stays_alive(platform: &Platform, worker: &Program) {
         .eventually("the silence is long over", FINAL_TIMEOUT, async || {
             let (alive, body) = worker.ask("/livez").await?;
             assert!(alive, "{body}");
-            let over = "SELECT now() - $1 > interval '12 seconds'";
+            let over = "SELECT now() - $1 > interval '8 seconds'";
             let over: bool = sqlx::query_scalar(over)
                 .bind(begun)
                 .fetch_one(platform.store().pool())

@@ -1,7 +1,7 @@
 //! A task that runs for longer than the broker lets a consumer hold its message.
 //!
-//! In production the broker's patience is 30 minutes, and a slot lets go of its ticket after 20. Here both
-//! are shorter by the same factor of 30: one minute and 40 seconds, so that 70 s stand for 35 minutes.
+//! In production the broker closes the channel after 30 minutes, and a slot acknowledges its ticket after 20. Here both
+//! are shorter by the same factor of 60: half a minute and 20 seconds, so that 35 s stand for 35 minutes.
 
 use std::time::Duration;
 
@@ -16,9 +16,11 @@ use crate::bad_input::wire::Wire;
 use crate::process::ledger::Ledger;
 use crate::process::{by_hand, until};
 
-/// The broker looks for consumers that are too slow once a minute at the most.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(5);
-const ACK_DEADLINE: (&str, &str) = ("ACK_DEADLINE_MS", "40000");
+const ACK_DEADLINE: (&str, &str) = ("ACK_DEADLINE_MS", "20000");
+/// How often a channel that is opened from now on looks for consumers that are too slow: once a minute by default.
+const LOOK_EACH_SECOND: [&str; 2] =
+    ["eval", "application:set_env(rabbit, channel_tick_interval, 1000)."];
 
 /// A consumer that holds a message for as long as the broker lets it: its channel's end is what the test
 /// is about, and shows that this broker does what brokers do.
@@ -58,8 +60,9 @@ impl Holder {
 
 #[tokio::test]
 async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once() {
-    let configuration = vec!["consumer_timeout = 60000".to_owned()];
+    let configuration = vec!["consumer_timeout = 30000".to_owned()];
     let rabbit = RabbitServer::start_private(RabbitOptions { configuration }).await.unwrap();
+    rabbit.control(&LOOK_EACH_SECOND).await.unwrap();
     let servers = sexton_servers::shared().await.unwrap();
     let mut platform = Platform::on(&servers.database_url, rabbit.url()).await.unwrap();
     let ledger = Ledger::new(&platform, "while ! test -e go; do sleep 0.1; done");
@@ -78,7 +81,7 @@ async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once(
     let thrown_out = async || holder.is_thrown_out().then_some(());
     platform.eventually("the broker's patience is over", FINAL_TIMEOUT, thrown_out).await;
     let long =
-        "sexton.attempts WHERE finished_at IS NULL AND opened_at < now() - interval '70 seconds'";
+        "sexton.attempts WHERE finished_at IS NULL AND opened_at < now() - interval '35 seconds'";
     platform
         .eventually("the task is longer than that", FINAL_TIMEOUT, async || {
             (crate::process::count(&platform, long).await == 1).then_some(())

@@ -75,7 +75,7 @@ async fn an_export_is_byte_for_byte_and_overwrites_nothing() {
 async fn a_refused_command_gives_the_reason_and_a_remedy() {
     let stage = Stage::new().await;
     let none = stage.command(&["list"]).await;
-    assert!(none.stdout.contains("No raw messages"), "{none}");
+    assert!(none.stdout.contains("No unknown messages"), "{none}");
     for (args, status, said) in [
         (vec!["show", "xyz!"], 2, "64 hexadecimal digits"),
         (vec!["show", "abc"], 2, "at least 4"),

@@ -8,7 +8,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Some(ready) = broker.examined.failed_ready.map(i64::from) else { return };
     let (rows, unknown) = (rows.failed.published as i64, rows.unknown_messages);
     let counts =
-        format!("{ready} messages, {rows} failed rows with a message, {unknown} raw messages");
+        format!("{ready} messages, {rows} failed rows with a message, {unknown} unknown messages");
     if unknown > 0 {
         found.push(Finding::new(Code::MessagesWithoutRows, &counts));
     }

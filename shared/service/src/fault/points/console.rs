@@ -162,7 +162,7 @@ pub(super) const POINTS: &[Point] = &[
         "the command marks an unknown message for removal",
         "it marks the next, or answers",
         "marks; the sweep removes the messages",
-        "a raw message",
+        "an unknown message",
     ),
     at(
         "console.raw_restored",
@@ -170,7 +170,7 @@ pub(super) const POINTS: &[Point] = &[
         "the command takes back the discard of an unknown message",
         "it does the next, or answers",
         "messages without a mark, or ones that the sweep publishes",
-        "a raw message",
+        "an unknown message",
     ),
     at(
         "console.fix_recorded",
