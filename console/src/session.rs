@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sexton_service::settings::{ConsoleSettings, process_environment};
+use sexton_service::settings::{ConsoleSettings, ServerUrl, process_environment};
 use sexton_store::{Store, StoreError, StoreOptions, status};
 use tokio::time::timeout;
 
@@ -53,9 +53,30 @@ impl Session {
     /// [`Failure::Unreachable`] with the server's name and the reason.
     pub async fn database(&self) -> Result<Store, Failure> {
         let settings = self.settings()?;
-        let server = settings.database_url()?;
+        let direct = settings.database_direct_url.as_ref();
+        self.connect(settings.database_url()?, direct).await
+    }
+
+    /// The database without a pooler in between, where there is such a way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::database`].
+    pub async fn direct_database(&self) -> Result<Store, Failure> {
+        let settings = self.settings()?;
+        let server =
+            settings.database_direct_url.as_ref().map_or_else(|| settings.database_url(), Ok)?;
+        self.connect(server, None).await
+    }
+
+    async fn connect(
+        &self,
+        server: &ServerUrl,
+        direct: Option<&ServerUrl>,
+    ) -> Result<Store, Failure> {
         let url = server.expose();
         let options = StoreOptions {
+            direct_url: direct.map(|url| url.expose().to_owned()),
             pool_size: POOL_CONNECTIONS,
             // The answer about an unreachable server is the probe's.
             acquire_timeout: CONNECT_TIMEOUT * 2,

@@ -34,7 +34,7 @@ pub struct Migrate {
 /// [`Failure::Schema`] when the database is ahead of this program; [`Failure::NotFound`] when there is no
 /// such role.
 pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> {
-    let store = session.database().await?;
+    let store = session.direct_database().await?;
     let migrating = MigrationSession::begin(&store).await?;
     let server = migrating.session();
     let say = |text: &str| eprintln!("sexton: migrate: {}", line(text, 500));

@@ -120,8 +120,8 @@ findings! {
     DatabaseDeaf "database_deaf" Warning
         "Notifications of the database do not arrive, so requeues, triggers and cancels wait for the next \
          poll."
-        "Connect without a pooler that gives sessions out by the transaction, or grant EXECUTE on \
-         `pg_notify`."
+        "Let `DATABASE_DIRECT_URL` name PostgreSQL itself where `DATABASE_URL` leads through a pooler, or grant \
+         EXECUTE on `pg_notify`."
         None;
     BrokerPermissions "broker_permissions" Error
         "The user may not do on the broker what schedulers and workers do."

@@ -18,7 +18,7 @@ mod preflight;
 use std::collections::BTreeMap;
 
 use sqlx::migrate::{Migrate as _, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use crate::client_timeout::with_client_timeout;
@@ -103,9 +103,10 @@ impl MigrationSession {
     ///
     /// [`StoreError`]: there is no connection.
     pub async fn begin(store: &Store) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::clone(&store.pool().connect_options());
-        let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
-        let mut connection = with_client_timeout(options.connect()).await?;
+        let mut connection = with_client_timeout(store.direct_options().connect()).await?;
+        // Not as start-up options, which a pooler drops: an index would be given up after the time limit of the role.
+        let unlimited = sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0");
+        with_client_timeout(unlimited.execute(&mut connection)).await?;
         if connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION)
         {
             // So that it ends within a second what a program that was killed has begun.

@@ -22,6 +22,22 @@ pub(crate) static DATABASE_URL: Setting<Server> = Setting {
     rule: Server(ServerKind::Postgres),
 };
 
+pub(crate) static DATABASE_DIRECT_URL: Setting<Server> = Setting {
+    about: SettingInfo {
+        name: "DATABASE_DIRECT_URL",
+        meaning: "The same database without a connection pooler in between, for what needs a session of its own: \
+                  notifications, locks, the worker's journal, the planner's clock, migrations.",
+        unit: "URL",
+        fallback: Fallback::Without("all connections go by `DATABASE_URL`"),
+        trade_off: "Needed only where `DATABASE_URL` leads through a pooler. Each process then holds a few \
+                    connections to PostgreSQL itself, and the pooler serves the rest. `sexton migrate` uses this one \
+                    alone.",
+        programs: ALL,
+        secret: true,
+    },
+    rule: Server(ServerKind::Postgres),
+};
+
 pub(crate) static AMQP_URL: Setting<Server> = Setting {
     about: SettingInfo {
         name: "AMQP_URL",
