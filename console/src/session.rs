@@ -58,6 +58,15 @@ impl Session {
         Ok(self.connector(&self.settings()?).open_any_schema().await?)
     }
 
+    /// The database without a pooler in between, where there is such a way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::database`].
+    pub async fn direct_database(&self) -> Result<Store, Failure> {
+        Ok(self.connector(&self.settings()?).open_direct().await?)
+    }
+
     /// The database, with a schema that this program knows.
     ///
     /// # Errors

@@ -196,6 +196,7 @@ impl Loops<'_> {
 fn open_store(service: &ServiceSettings) -> anyhow::Result<Store> {
     let application = format!("sexton scheduler {}", service.instance);
     let mut options = StoreOptions::new(service.database_url.expose(), application);
+    options.direct_url = service.database_direct_url.as_ref().map(|url| url.expose().to_owned());
     // One listens.
     options.pool_size = service.db_pool_size - 1;
     Ok(Store::open(&options)?)

@@ -149,7 +149,8 @@ fn database(settings: &WorkerSettings, purpose: &str, connections: u32) -> Store
     let service = &settings.service;
     let application = format!("sexton worker {}{purpose}", service.instance);
     let options = StoreOptions::new(service.database_url.expose(), application);
-    StoreOptions { pool_size: connections, ..options }
+    let direct_url = service.database_direct_url.as_ref().map(|url| url.expose().to_owned());
+    StoreOptions { pool_size: connections, direct_url, ..options }
 }
 
 fn options(

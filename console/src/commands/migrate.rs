@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use sexton_store::grants::{self, GrantError};
+use sexton_store::roles::{DEFAULT_PREFIX, grant_roles};
 use sexton_store::schema::MigrationSession;
 use sexton_store::timeout::with_timeout;
 use sexton_store::{StoreError, status};
@@ -22,9 +23,16 @@ const MIGRATE_TIMEOUT: Duration = Duration::from_hours(24);
 /// For whom.
 #[derive(Debug, Args)]
 pub struct Migrate {
-    /// Afterwards let this role do what the programs do, and not change what the audit says
-    #[arg(long, value_name = "ROLE")]
+    /// Afterwards set up the platform's roles; or, with ROLE, let that role alone do what the programs do
+    ///
+    /// The roles are PREFIX_owner (migrates), PREFIX_service (schedulers and workers), PREFIX_operator (acts with
+    /// `sexton`), PREFIX_producer (enqueues) and PREFIX_viewer (looks). They have no log-in: make your log-ins members.
+    #[arg(long, value_name = "ROLE", num_args = 0..=1, default_missing_value = "")]
     grant: Option<String>,
+
+    /// What the names of the platform's roles begin with, where two platforms share a server
+    #[arg(long, value_name = "PREFIX", default_value = DEFAULT_PREFIX, requires = "grant")]
+    role_prefix: String,
 }
 
 /// Brings the schema up to this program's version, and lets a role use it. Several may do so at once.
@@ -34,7 +42,7 @@ pub struct Migrate {
 /// [`Failure::Schema`] when the database is ahead of this program; [`Failure::NotFound`] when there is no
 /// such role.
 pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> {
-    let store = session.database().await?;
+    let store = session.direct_database().await?;
     let migrating = MigrationSession::begin(&store).await?;
     let server = migrating.session();
     let say = |text: &str| eprintln!("sexton: migrate: {}", line(text, 500));
@@ -57,20 +65,33 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
         }
         other => other?,
     };
-    if let Some(role) = &arguments.grant {
-        grants::grant(&store, role).await.map_err(grant_failure)?;
-    }
+    let granted = match arguments.grant.as_deref() {
+        None => Vec::new(),
+        Some("") => grant_roles(&store, &arguments.role_prefix).await.map_err(grant_failure)?,
+        Some(role) => {
+            grants::grant(&store, role).await.map_err(grant_failure)?;
+            vec![role.to_owned()]
+        }
+    };
     let version = status::schema_version(&store).await?;
     if session.out.is_json() {
         let mut document = json!({"applied": applied, "schema_version": version});
-        if let Some(role) = &arguments.grant {
-            document["granted"] = json!(role);
+        match arguments.grant.as_deref() {
+            None => {}
+            Some("") => document["granted"] = json!(granted),
+            Some(role) => document["granted"] = json!(role),
         }
         return session.out.document(&document);
     }
     let version = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-    if let Some(role) = &arguments.grant {
-        session.out.print(format!("The role {} may run the programs.", line(role, 100)))?;
+    match &granted[..] {
+        [] => {}
+        [role] => {
+            session.out.print(format!("The role {} may run the programs.", line(role, 100)))?;
+        }
+        roles => {
+            session.out.print(format!("The roles are set up: {}.", roles.join(", ")))?;
+        }
     }
     session.out.print(match applied {
         0 => format!("The schema is up to date (version {version})."),
@@ -92,9 +113,12 @@ async fn stop_signal() -> &'static str {
 fn grant_failure(error: GrantError) -> Failure {
     match error {
         error @ GrantError::Missing(_) => Failure::NotFound(error.to_string()),
-        error @ (GrantError::Owner(_) | GrantError::Member { .. }) => {
-            Failure::Failed(error.to_string())
-        }
+        error @ GrantError::Prefix(_) => Failure::Usage(error.to_string()),
+        error @ (GrantError::Owner(_)
+        | GrantError::Member { .. }
+        | GrantError::MayNotCreate { .. }
+        | GrantError::NotOwner { .. }
+        | GrantError::NoCreate { .. }) => Failure::Failed(error.to_string()),
         GrantError::Store(error) => error.into(),
     }
 }

@@ -18,7 +18,7 @@ const COMMENT_COLUMN: usize = 40;
 /// With more variables each has a line.
 const MAX_INLINE_VARIABLES: usize = 3;
 /// What a catalogue does not let itself be set, since a worker has settings of these names.
-const RESERVED_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
+const RESERVED_VARIABLES: [&str; 3] = ["DATABASE_URL", "DATABASE_DIRECT_URL", "AMQP_URL"];
 const RESERVED_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 
 /// The jobs file. `header` says how it was made; `tasks` where the catalogue is, if that is not to stand

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_service::settings::{ConsoleSettings, SettingsErrors};
+use sexton_service::settings::{ConsoleSettings, ServerUrl, SettingsErrors};
 use sexton_store::{Store, StoreError, StoreOptions};
 use tokio::time::timeout;
 
@@ -48,8 +48,29 @@ impl Connector<'_> {
     ///
     /// [`ConnectError::Unreachable`] with the server's name and the reason.
     pub async fn open_any_schema(&self) -> Result<Store, ConnectError> {
-        let server = self.settings.database_url()?;
+        let direct = self.settings.database_direct_url.as_ref();
+        self.connect(self.settings.database_url()?, direct).await
+    }
+
+    /// Connects to the database by `DATABASE_DIRECT_URL` alone if it is set, as [`Self::open_any_schema`] otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open_any_schema`].
+    pub async fn open_direct(&self) -> Result<Store, ConnectError> {
+        match &self.settings.database_direct_url {
+            Some(server) => self.connect(server, None).await,
+            None => self.open_any_schema().await,
+        }
+    }
+
+    async fn connect(
+        &self,
+        server: &ServerUrl,
+        direct: Option<&ServerUrl>,
+    ) -> Result<Store, ConnectError> {
         let options = StoreOptions {
+            direct_url: direct.map(|url| url.expose().to_owned()),
             pool_size: self.connections,
             // The answer about an unreachable server is the probe's.
             acquire_timeout: CONNECT_TIMEOUT * 2,

@@ -1,6 +1,7 @@
 //! The pool of connections.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
@@ -9,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::StoreError;
 use crate::client_timeout::with_client_timeout;
-use crate::session_settings::SessionSettings;
+use crate::session_settings::{Route, SessionSettings, check_same_database};
 
 /// How long a connection that comes back to the pool may take to show that it still answers.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,6 +22,9 @@ pub(crate) const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub struct StoreOptions {
     /// `postgres://user:password@host:port/database`.
     pub url: String,
+    /// The same database without a pooler in between, for connections that are kept for one purpose (notifications,
+    /// locks, the journal, migrations); `None`: by `url`.
+    pub direct_url: Option<String>,
     /// Shown in `pg_stat_activity`.
     pub application: String,
     /// The most connections; each [`crate::notifications::Listener`] has one of its own besides.
@@ -38,6 +42,7 @@ impl StoreOptions {
     pub fn new(url: impl Into<String>, application: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            direct_url: None,
             application: application.into(),
             pool_size: 10,
             acquire_timeout: Duration::from_secs(5),
@@ -56,7 +61,17 @@ impl StoreOptions {
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: PgPool,
-    settings: SessionSettings,
+    connect: Arc<ConnectSettings>,
+}
+
+/// How connections are made, of the pool and beside it.
+#[derive(Debug)]
+struct ConnectSettings {
+    session: SessionSettings,
+    /// Of connections that are no part of the pool.
+    direct: PgConnectOptions,
+    /// Whether these do not go the pool's way.
+    has_direct_url: bool,
 }
 
 impl Store {
@@ -70,13 +85,17 @@ impl Store {
     ///
     /// [`StoreError::Refused`] when the URL cannot be read.
     pub fn open(options: &StoreOptions) -> Result<Self, StoreError> {
-        let connect = connect_options(options)?;
+        let connect = connect_options(options, &options.url)?;
+        let direct = match &options.direct_url {
+            Some(url) => connect_options(options, url)?,
+            None => connect.clone(),
+        };
         let settings = options.settings();
         let pool = PgPoolOptions::new()
             .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
-            .after_connect(move |connection, _| Box::pin(settings.check(connection)))
+            .after_connect(move |connection, _| Box::pin(check_connection(settings, connection)))
             .before_acquire(|connection, about| {
                 let rested = about.idle_for >= PING_AFTER_IDLE;
                 Box::pin(async move {
@@ -85,7 +104,9 @@ impl Store {
             })
             .after_release(|connection, _| Box::pin(ping_with_timeout(connection)))
             .connect_lazy_with(connect);
-        Ok(Self { pool, settings })
+        let has_direct_url = options.direct_url.is_some();
+        let connect = ConnectSettings { session: settings, direct, has_direct_url };
+        Ok(Self { pool, connect: Arc::new(connect) })
     }
 
     /// The pool, for this crate's functions and for tests that look at rows.
@@ -98,6 +119,11 @@ impl Store {
         self.pool.options().get_max_connections()
     }
 
+    /// How connections are made that are no part of the pool.
+    pub(crate) fn direct_options(&self) -> &PgConnectOptions {
+        &self.connect.direct
+    }
+
     /// A place for one connection that is nobody else's.
     pub(crate) fn single_connection_pool(&self) -> PgPool {
         PgPoolOptions::new()
@@ -106,10 +132,10 @@ impl Store {
             .idle_timeout(None)
             .max_lifetime(None)
             .after_connect({
-                let settings = self.settings;
-                move |connection, _| Box::pin(settings.check(connection))
+                let settings = self.connect.session;
+                move |connection, _| Box::pin(check_connection(settings, connection))
             })
-            .connect_lazy_with((*self.pool.connect_options()).clone())
+            .connect_lazy_with(self.connect.direct.clone())
     }
 
     /// A connection outside of the pool, with what `options` add to the settings of all.
@@ -118,19 +144,31 @@ impl Store {
         options: &PgConnectOptions,
     ) -> Result<PgConnection, sqlx::Error> {
         let mut connection = options.connect().await?;
-        self.settings.check(&mut connection).await?;
+        check_connection(self.connect.session, &mut connection).await?;
         Ok(connection)
     }
 
     /// Connects once and hangs up: to learn the true reason where the pool would only say that it has no connection, and
-    /// to see that the server applies the settings of a connection.
+    /// to see that the server applies the settings of a connection. Through a pooler it connects twice at the same time,
+    /// which shows whether that hands out sessions by the transaction; and where there is a direct way, it sees that both
+    /// lead to the same database.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] or [`StoreError::Refused`]; [`StoreError::SettingsNotApplied`]: a pooler drops them.
+    /// [`StoreError::Unavailable`] or [`StoreError::Refused`]; [`StoreError::SettingsNotApplied`]: a pooler drops them or
+    /// shares sessions, or the two ways lead to two databases.
     pub async fn check_settings(&self) -> Result<(), StoreError> {
         let connecting = async {
-            let connection = self.connect(&self.pool.connect_options()).await?;
+            let mut connection = self.pool.connect_options().connect().await?;
+            if self.connect.session.check(&mut connection).await? == Route::Pooled {
+                let second = self.connect(&self.pool.connect_options()).await?;
+                second.close().await?;
+            }
+            if self.connect.has_direct_url {
+                let mut direct = self.connect(&self.connect.direct).await?;
+                check_same_database(&mut connection, &mut direct).await?;
+                direct.close().await?;
+            }
             connection.close().await
         };
         Ok(with_client_timeout(connecting).await?)
@@ -149,8 +187,11 @@ impl Store {
 }
 
 /// What every connection begins with.
-pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions, StoreError> {
-    let connect = PgConnectOptions::from_str(&options.url)
+pub(crate) fn connect_options(
+    options: &StoreOptions,
+    url: &str,
+) -> Result<PgConnectOptions, StoreError> {
+    let connect = PgConnectOptions::from_str(url)
         .map_err(StoreError::Refused)?
         .application_name(&options.application)
         // A slow statement is told by whoever waits for it, without its whole text.
@@ -161,6 +202,14 @@ pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions
         Some(place) => connect.options([("sexton.from_where", place)]),
         None => connect,
     })
+}
+
+/// Whatever its way is: it has its settings, and nobody used its session before.
+async fn check_connection(
+    settings: SessionSettings,
+    connection: &mut PgConnection,
+) -> Result<(), sqlx::Error> {
+    settings.check(connection).await.map(drop)
 }
 
 /// Asked of a connection that comes back, and of one that is taken after a rest. The pool itself asks too, but waits

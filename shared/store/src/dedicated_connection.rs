@@ -49,9 +49,9 @@ pub struct DedicatedConnection {
 }
 
 impl DedicatedConnection {
-    /// To the database of `store`, with its settings. Nothing is connected yet.
+    /// To the database of `store`, with its settings, without a pooler where there is a way. Nothing is connected yet.
     pub fn new(store: &Store) -> Self {
-        let options = PgConnectOptions::clone(&store.pool().connect_options());
+        let options = store.direct_options().clone();
         Self { store: store.clone(), options, idle: None }
     }
 

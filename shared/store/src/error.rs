@@ -84,6 +84,17 @@ impl StoreError {
     }
 }
 
+/// What helps where a pooler refuses to connect anybody who brings start-up options.
+const START_UP_REFUSED: &str = "a connection pooler between this program and PostgreSQL refuses start-up options: let \
+    DATABASE_URL name PostgreSQL itself (Sexton pools its connections), or let the pooler ignore them (PgBouncer: \
+    ignore_startup_parameters = extra_float_digits,options) and give the role their settings";
+
+/// PgBouncer's words for a start-up parameter that it does not know.
+fn is_refused_start_up(error: &sqlx::Error) -> bool {
+    let message = error.as_database_error().map(DatabaseError::message);
+    message.is_some_and(|text| text.starts_with("unsupported startup parameter"))
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let Some(code) = error.as_database_error().and_then(DatabaseError::code) else {
@@ -99,6 +110,9 @@ impl From<sqlx::Error> for StoreError {
                 other => Self::Unavailable(other),
             };
         };
+        if is_refused_start_up(&error) {
+            return Self::SettingsNotApplied(START_UP_REFUSED.to_owned());
+        }
         match code.as_ref() {
             // Invalid authorisation, unknown database.
             code if code.starts_with("28") || code.starts_with("3D") => Self::Refused(error),

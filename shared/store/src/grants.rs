@@ -5,13 +5,25 @@
 //! removing what the audit says is no part. PostgreSQL refuses that before any trigger is asked. Retention of the audit
 //! is a function of the owner's, which removes nothing that is younger than 30 days; that they may call.
 
-use sqlx::Row as _;
+use sqlx::{Postgres, Row as _, Transaction};
 
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Store, StoreError};
 
 /// The one table of which a program only appends and reads.
-const AUDIT_TABLE: &str = "operator_actions";
+const AUDIT_TABLE: &str = "sexton.operator_actions";
+
+/// What the programs need; `%1$I` is their role. Repeated, the statements change nothing.
+pub(crate) const SERVICE_GRANTS: [&str; 8] = [
+    "GRANT USAGE ON SCHEMA sexton TO %1$I",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO %1$I",
+    "GRANT USAGE ON ALL SEQUENCES IN SCHEMA sexton TO %1$I",
+    "REVOKE ALL ON sexton.operator_actions FROM %1$I, PUBLIC",
+    "GRANT SELECT, INSERT ON sexton.operator_actions TO %1$I",
+    "REVOKE ALL ON sexton._sqlx_migrations FROM %1$I, PUBLIC",
+    "GRANT SELECT ON sexton._sqlx_migrations TO %1$I",
+    "GRANT EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) TO %1$I",
+];
 
 /// Why nothing was granted.
 #[derive(Debug, thiserror::Error)]
@@ -36,12 +48,51 @@ pub enum GrantError {
         /// Of what it is a member.
         of: String,
     },
+    /// Some of the platform's roles are missing, and whoever asks may create none.
+    #[error(
+        "the role {role:?} may not create roles; as a superuser, or a role with CREATEROLE, run: {statements} and then \
+         `sexton migrate --grant` again"
+    )]
+    MayNotCreate {
+        /// Who asked.
+        role: String,
+        /// What helps.
+        statements: String,
+    },
+    /// Only its owner grants what is in the schema.
+    #[error(
+        "the schema sexton belongs to {owner:?}, of which {role:?} is no member; run this as {owner:?}, or GRANT {owner} \
+         TO {role}"
+    )]
+    NotOwner {
+        /// Who asked.
+        role: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// PostgreSQL hands a schema over only where its old owner could have created it.
+    #[error(
+        "the role {role:?} may not hand the schema sexton over; as the database's owner, run: GRANT CREATE ON DATABASE \
+         {database} TO {role}"
+    )]
+    NoCreate {
+        /// Who asked.
+        role: String,
+        /// Quoted, if it must be.
+        database: String,
+    },
+    /// The names of roles would need quotes.
+    #[error(
+        "{0:?} cannot begin the names of roles; allowed: at most 40 lower-case letters, digits and underscores, first a \
+         letter, and not pg_"
+    )]
+    Prefix(String),
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Lets `role` do what the programs do in the schema of the tables: read and write every table, but of the
+/// Lets `role` do what the programs do: read and write every table, but of the
 /// audit only read and append, and let its retention remove what is old. One transaction; done again, it changes nothing. To be repeated after each
 /// migration, for tables that are new.
 ///
@@ -50,6 +101,35 @@ pub enum GrantError {
 /// [`GrantError`]; nothing was granted.
 pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     let mut tx = store.begin().await.map_err(StoreError::from)?;
+    refuse_writers_of_the_audit(&mut tx, role).await?;
+    let statements: Vec<String> = sqlx::query_scalar(
+        "SELECT format(s, $1) FROM unnest($2::text[]) WITH ORDINALITY AS t (s, i) ORDER BY i",
+    )
+    .bind(role)
+    .bind(&SERVICE_GRANTS[..])
+    .fetch_all(WithTimeout(&mut *tx))
+    .await
+    .map_err(StoreError::from)?;
+    for statement in statements {
+        // Quoted by the server.
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(WithTimeout(&mut *tx))
+            .await
+            .map_err(StoreError::from)?;
+    }
+    commit(tx).await.map_err(StoreError::from)?;
+    Ok(())
+}
+
+/// Fails where `role` may change what the audit says, whatever is granted to it.
+///
+/// # Errors
+///
+/// [`GrantError::Missing`], [`GrantError::Owner`], [`GrantError::Member`]; those of the database.
+pub(crate) async fn refuse_writers_of_the_audit(
+    tx: &mut Transaction<'static, Postgres>,
+    role: &str,
+) -> Result<(), GrantError> {
     // Not checked at compile time: names of roles and tables cannot be parameters of a GRANT, so the server
     // writes the statements.
     let known = sqlx::query(
@@ -66,7 +146,7 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     )
     .bind(role)
     .bind(AUDIT_TABLE)
-    .fetch_optional(WithTimeout(&mut *tx))
+    .fetch_optional(WithTimeout(&mut **tx))
     .await
     .map_err(StoreError::from)?
     .ok_or_else(|| GrantError::Missing(role.to_owned()))?;
@@ -76,33 +156,5 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     if let Some(of) = known.get::<Option<String>, _>("of") {
         return Err(GrantError::Member { role: role.to_owned(), of });
     }
-    let statements: Vec<String> = sqlx::query_scalar(
-        "SELECT format(s, n.nspname, r.rolname) FROM pg_roles r, pg_class c
-         JOIN pg_namespace n ON n.oid = c.relnamespace,
-         unnest(ARRAY[
-            'GRANT USAGE ON SCHEMA %1$I TO %2$I',
-            'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %1$I TO %2$I',
-            'GRANT USAGE ON ALL SEQUENCES IN SCHEMA %1$I TO %2$I',
-            'REVOKE ALL ON %1$I.operator_actions FROM %2$I, PUBLIC',
-            'GRANT SELECT, INSERT ON %1$I.operator_actions TO %2$I',
-            'REVOKE ALL ON %1$I._sqlx_migrations FROM %2$I, PUBLIC',
-            'GRANT SELECT ON %1$I._sqlx_migrations TO %2$I',
-            'GRANT EXECUTE ON FUNCTION %1$I.delete_old_operator_actions(timestamptz, timestamptz, integer) TO %2$I'
-         ]) WITH ORDINALITY AS t (s, i)
-         WHERE r.rolname = $1 AND c.oid = $2::regclass ORDER BY i",
-    )
-    .bind(role)
-    .bind(AUDIT_TABLE)
-    .fetch_all(WithTimeout(&mut *tx))
-    .await
-    .map_err(StoreError::from)?;
-    for statement in statements {
-        // Quoted by the server, from names that are in its catalogue.
-        sqlx::query(sqlx::AssertSqlSafe(statement))
-            .execute(WithTimeout(&mut *tx))
-            .await
-            .map_err(StoreError::from)?;
-    }
-    commit(tx).await.map_err(StoreError::from)?;
     Ok(())
 }

@@ -46,6 +46,7 @@ pub mod parked_messages;
 pub mod reconcile;
 pub mod relay;
 pub mod retention;
+pub mod roles;
 pub mod running_attempts;
 pub mod schema;
 pub mod scratch;

@@ -18,8 +18,8 @@ mod preflight;
 use std::collections::BTreeMap;
 
 use sqlx::migrate::{Migrate as _, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
 use crate::client_timeout::with_client_timeout;
 use crate::session::Session;
@@ -103,15 +103,17 @@ impl MigrationSession {
     ///
     /// [`StoreError`]: there is no connection.
     pub async fn begin(store: &Store) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::clone(&store.pool().connect_options());
-        let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
-        let mut connection = with_client_timeout(options.connect()).await?;
+        let mut connection = with_client_timeout(store.direct_options().connect()).await?;
+        // Not as start-up options, which a pooler drops: an index would be given up after the time limit of the role.
+        let unlimited = sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0");
+        with_client_timeout(unlimited.execute(&mut connection)).await?;
         if connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION)
         {
             // So that it ends within a second what a program that was killed has begun.
             let look = sqlx::raw_sql("SET client_connection_check_interval = 1000");
             with_client_timeout(look.execute(&mut connection)).await?;
         }
+        become_owner(&mut connection).await?;
         let who = sqlx::raw_sql(
             "-- migration_session
             SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",
@@ -160,6 +162,23 @@ impl MigrationSession {
         let _ = with_client_timeout(connection.close()).await;
         done
     }
+}
+
+/// Becomes the owner of the schema, where that is a role of which this one is a member: what is created has one owner.
+async fn become_owner(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let owner = sqlx::query_scalar(
+        "-- schema_owner_to_become
+        SELECT format('SET ROLE %I', pg_get_userbyid(nspowner)) FROM pg_namespace
+        WHERE nspname = $1 AND pg_get_userbyid(nspowner) <> current_user AND pg_has_role(nspowner, 'MEMBER')",
+    );
+    let owner = owner.bind(SCHEMA).fetch_optional(&mut *connection);
+    let set: Option<String> = with_client_timeout(owner).await?;
+    if let Some(set) = set {
+        // Quoted by the server.
+        let set = sqlx::raw_sql(AssertSqlSafe(set));
+        with_client_timeout(set.execute(&mut *connection)).await?;
+    }
+    Ok(())
 }
 
 async fn run_migrations(

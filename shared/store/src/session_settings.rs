@@ -13,6 +13,9 @@ use sqlx::postgres::PgConnection;
 /// The server ends a session whose transaction is idle for so long.
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// How many of [`SessionSettings::options`], from the first, the check compares.
+const CHECKED_SETTINGS: usize = 4;
+
 /// What a connection begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionSettings {
@@ -20,19 +23,50 @@ pub(crate) struct SessionSettings {
     pub(crate) statement_timeout: Duration,
 }
 
-/// The server did not apply what the start-up options say.
+/// Which way a connection takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Route {
+    /// The server read the start-up options.
+    Direct,
+    /// Something between the program and the server drops them.
+    Pooled,
+}
+
+/// Why a connection is refused.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{}; a connection pooler between this program and PostgreSQL drops start-up options: let DATABASE_URL name \
-     PostgreSQL itself (Sexton pools its connections)",
-    .0.join(", ")
-)]
-pub(crate) struct SettingsNotApplied(Vec<String>);
+pub(crate) enum SettingsNotApplied {
+    /// The server did not apply what the start-up options say.
+    #[error(
+        "{}; a connection pooler between this program and PostgreSQL drops start-up options: let DATABASE_URL name \
+         PostgreSQL itself (Sexton pools its connections), or give the role or the database these settings (ALTER \
+         ROLE … SET …)",
+        .0.join(", ")
+    )]
+    Dropped(Vec<String>),
+    /// Two clients share a session.
+    #[error(
+        "another client used this session before; a connection pooler between this program and PostgreSQL hands out \
+         sessions by the transaction, or does not reset them: let it give a session to one client at a time (PgBouncer: \
+         pool_mode = session, server_reset_query = DISCARD ALL), or let DATABASE_URL name PostgreSQL itself"
+    )]
+    Shared,
+    /// The pool's connections and the others would work on two databases.
+    #[error(
+        "DATABASE_URL and DATABASE_DIRECT_URL lead to different databases: let both name the same one"
+    )]
+    TwoDatabases,
+}
+
+impl From<SettingsNotApplied> for sqlx::Error {
+    fn from(why: SettingsNotApplied) -> Self {
+        Self::Configuration(Box::new(why))
+    }
+}
 
 impl SessionSettings {
     /// The start-up options. `synchronous_commit` and the isolation are part of the protocol's promises, whatever the
     /// server's or the role's defaults are.
-    pub(crate) fn options(self) -> [(&'static str, String); 7] {
+    pub(crate) fn options(self) -> [(&'static str, String); 8] {
         [
             ("synchronous_commit", "on".to_owned()),
             ("default_transaction_isolation", "read committed".to_owned()),
@@ -46,35 +80,72 @@ impl SessionSettings {
             ("tcp_keepalives_idle", "15".to_owned()),
             ("tcp_keepalives_interval", "5".to_owned()),
             ("tcp_keepalives_count", "3".to_owned()),
+            // Means nothing to the server. Where it is missing, something has dropped the options.
+            ("sexton.start_up", "on".to_owned()),
         ]
     }
 
     /// Asks a new connection whether it has them. Not for the keepalives: a local socket has none, and no promise stands
     /// on them.
     ///
+    /// A session that came through a pooler is marked. A later connection that finds the mark shares the session with
+    /// another client: its prepared statements would be the other's, and each would lose its locks to the other.
+    ///
     /// # Errors
     ///
     /// [`SettingsNotApplied`] as [`sqlx::Error::Configuration`], and those of the connection.
-    pub(crate) async fn check(self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn check(self, connection: &mut PgConnection) -> Result<Route, sqlx::Error> {
         // One message there and one back: a command of `sexton` makes a connection for each run.
         let asking = sqlx::raw_sql(
             "-- session_settings
             SELECT current_setting('synchronous_commit'), current_setting('default_transaction_isolation'),
                    (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint::text,
                    (extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval)
-                    * 1000)::bigint::text",
+                    * 1000)::bigint::text,
+                   coalesce(current_setting('sexton.start_up', true), '') = 'on' AS direct,
+                   coalesce(current_setting('sexton.used', true), '') = 'yes' AS used,
+                   CASE WHEN coalesce(current_setting('sexton.start_up', true), '') <> 'on'
+                        THEN set_config('sexton.used', 'yes', false) END",
         );
         let row = asking.fetch_one(connection).await?;
+        if row.try_get("used")? {
+            return Err(SettingsNotApplied::Shared.into());
+        }
         let mut wrong = Vec::new();
-        for (place, (name, expected)) in self.options().into_iter().take(row.len()).enumerate() {
+        for (place, (name, expected)) in
+            self.options().into_iter().take(CHECKED_SETTINGS).enumerate()
+        {
             let found: String = row.try_get(place)?;
             if found != expected {
                 wrong.push(format!("{name} is {found} and not {expected}"));
             }
         }
-        if wrong.is_empty() {
-            return Ok(());
+        if !wrong.is_empty() {
+            return Err(SettingsNotApplied::Dropped(wrong).into());
         }
-        Err(sqlx::Error::Configuration(Box::new(SettingsNotApplied(wrong))))
+        Ok(if row.try_get("direct")? { Route::Direct } else { Route::Pooled })
     }
+}
+
+/// Fails unless both connections lead to the same database of the same server.
+///
+/// # Errors
+///
+/// [`SettingsNotApplied`] as [`sqlx::Error::Configuration`], and those of the connections.
+pub(crate) async fn check_same_database(
+    one: &mut PgConnection,
+    other: &mut PgConnection,
+) -> Result<(), sqlx::Error> {
+    let (one, other) = (identify_database(one).await?, identify_database(other).await?);
+    if one == other { Ok(()) } else { Err(SettingsNotApplied::TwoDatabases.into()) }
+}
+
+/// A text that no other database has.
+async fn identify_database(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+    let identity = sqlx::raw_sql(
+        "-- identify_database
+        SELECT concat_ws(' ', oid, datname, extract(epoch FROM pg_postmaster_start_time())) FROM pg_database
+        WHERE datname = current_database()",
+    );
+    identity.fetch_one(connection).await?.try_get(0)
 }

@@ -89,7 +89,7 @@ impl TaskDatabase {
     /// [`StoreError::Refused`] when the URL cannot be read.
     pub fn open(options: &StoreOptions, store: &Store) -> Result<Self, StoreError> {
         // What a task leaves behind is discarded with the prepared statements, so none are remembered.
-        let connect = connect_options(options)?.statement_cache_capacity(0);
+        let connect = connect_options(options, &options.url)?.statement_cache_capacity(0);
         let settings = options.settings();
         let pool = PgPoolOptions::new()
             .max_connections(options.pool_size.max(1))

@@ -130,7 +130,7 @@ pub async fn record_message(
 /// removed is gone, and so is what it did not meet. Returns how many.
 pub async fn mark_gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
-        "-- raw_messages_are_gone
+        "-- unknown_messages_are_gone
         UPDATE sexton.unknown_messages SET gone_at = coalesce($2, now())
         WHERE gone_at IS NULL AND (discard_pass = $1 OR last_seen < $1)",
         pass,
@@ -227,7 +227,7 @@ pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<boo
 /// Removes what has been gone for more than `days`. Returns how many; at most `most` at a time.
 pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
-        "-- prune_raw_messages
+        "-- prune_unknown_messages
         DELETE FROM sexton.unknown_messages WHERE digest IN (
             SELECT digest FROM sexton.unknown_messages
             WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
@@ -283,7 +283,7 @@ pub async fn list(
 ) -> Result<Vec<UnknownMessage>, StoreError> {
     Ok(sqlx::query_as!(
         UnknownMessage,
-        r#"-- list_raw_messages
+        r#"-- list_unknown_messages
         SELECT encode(digest, 'hex') AS "id!", kind, reason, body_bytes,
                length(body) AS "kept_bytes!", copies, first_seen, last_seen, gone_at, discard_at,
                discard_by, discard_reason, restore_at
@@ -333,7 +333,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)
 /// How many are in the queue by the last pass, copies counted.
 pub async fn count_queued(store: &Store) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
-        r#"-- raw_messages_there
+        r#"-- unknown_messages_there
         SELECT coalesce(sum(copies), 0) AS "there!" FROM sexton.unknown_messages WHERE gone_at IS NULL"#
     )
     .fetch_one(store.with_timeout())

@@ -13,6 +13,7 @@ mod bulks;
 mod canary;
 mod grants;
 mod questions;
+mod roles;
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-//! The role that `sexton migrate --grant` makes is all that the programs need.
+//! The roles that `sexton migrate --grant` sets up are all that the programs and their operators need.
 //!
-//! Method: the real scheduler, worker and console log in as that role and do what each of them does to the
+//! Method: the real scheduler, worker and console log in with such a role and do what each of them does to the
 //! database, from a firing to retention; nothing may be refused to them. The test itself is the owner.
 
+use sexton_servers::{PostgresOptions, PostgresServer};
 use sexton_tests::platform::{CommandOutput, Platform, Program};
 use uuid::Uuid;
 
@@ -66,6 +67,8 @@ struct Granted {
     platform: Platform,
     role: String,
     url: String,
+    /// Of the commands.
+    console_url: String,
 }
 
 impl Granted {
@@ -77,10 +80,22 @@ impl Granted {
         sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(platform.store().pool()).await.unwrap();
         let done = platform.sexton(&["migrate", "--grant", &role]).await;
         assert!(done.status.success(), "{done}");
-        let server = platform.database_url().split_once("://").unwrap().1;
-        let server = server.split_once('@').map_or(server, |(_, server)| server);
-        let url = format!("postgres://{role}:secret@{server}");
-        Self { platform, role, url }
+        let url = as_login(&platform, &role);
+        Self { platform, role, console_url: url.clone(), url }
+    }
+
+    /// With the platform's roles, on a server of its own: the programs are members of one, the operator of another.
+    async fn with_roles(server: &PostgresServer) -> Self {
+        let amqp = &sexton_servers::shared().await.unwrap().amqp_url;
+        let mut platform = Platform::on(server.url(), amqp).await.unwrap();
+        platform.catalogue(CATALOGUE);
+        let done = platform.sexton(&["migrate", "--grant"]).await;
+        assert!(done.status.success() && done.stdout.contains("sexton_operator"), "{done}");
+        let logins = "CREATE ROLE programs LOGIN PASSWORD 'secret' IN ROLE sexton_service;
+            CREATE ROLE ann LOGIN PASSWORD 'secret' IN ROLE sexton_operator";
+        sqlx::raw_sql(logins).execute(platform.store().pool()).await.unwrap();
+        let (url, console_url) = (as_login(&platform, "programs"), as_login(&platform, "ann"));
+        Self { platform, role: "programs".to_owned(), url, console_url }
     }
 
     fn env(&self) -> [(&str, &str); 2] {
@@ -92,7 +107,8 @@ impl Granted {
     }
 
     async fn run(&self, args: &[&str]) -> CommandOutput {
-        let done = self.platform.sexton_with(&self.env()[..1], args).await;
+        let env = [("DATABASE_URL", &*self.console_url)];
+        let done = self.platform.sexton_with(&env, args).await;
         assert!(done.status.success(), "{args:?}: {done}");
         done
     }
@@ -140,9 +156,30 @@ impl Granted {
     }
 }
 
+/// The platform's database, for this log-in.
+fn as_login(platform: &Platform, role: &str) -> String {
+    let server = platform.database_url().split_once("://").unwrap().1;
+    let server = server.split_once('@').map_or(server, |(_, server)| server);
+    format!("postgres://{role}:secret@{server}")
+}
+
 #[tokio::test]
 async fn scheduler_worker_and_console_work_with_the_granted_role() {
     let granted = Granted::new().await;
+    work(&granted).await;
+    let drop = format!("DROP OWNED BY {0}; DROP ROLE {0}", granted.role);
+    granted.sql(&drop).await;
+}
+
+#[tokio::test]
+async fn scheduler_and_worker_work_as_service_and_the_console_as_operator() {
+    let server = PostgresServer::start_private(PostgresOptions::default()).await.unwrap();
+    let granted = Granted::with_roles(&server).await;
+    work(&granted).await;
+}
+
+/// All that programs and operators do.
+async fn work(granted: &Granted) {
     let platform = &granted.platform;
     let jobs = platform.folder().join("jobs.toml");
     std::fs::write(&jobs, JOBS).unwrap();
@@ -216,6 +253,4 @@ async fn scheduler_worker_and_console_work_with_the_granted_role() {
     scheduler.terminate();
     scheduler.exit(FINAL_TIMEOUT).await;
     granted.nothing_was_refused();
-    let drop = format!("DROP OWNED BY {0}; DROP ROLE {0}", granted.role);
-    granted.sql(&drop).await;
 }

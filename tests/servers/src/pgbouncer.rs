@@ -16,8 +16,10 @@ use super::{install, ports};
 /// Held while the package is installed: tests beside one another need it at once.
 static INSTALLING: Mutex<()> = Mutex::const_new(());
 
-/// A PgBouncer on a free loopback port, which drops the start-up parameter `options` as many are set up to. Ended when
-/// this value is dropped.
+/// What a PgBouncer is set up to ignore so that programs which bring start-up options can connect at all.
+const IGNORED: &str = "ignore_startup_parameters = extra_float_digits,options\n";
+
+/// A PgBouncer on a free loopback port. Ended when this value is dropped.
 #[derive(Debug)]
 pub struct PgBouncer {
     url: String,
@@ -25,12 +27,30 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one in front of `database_url`, in `pool_mode` (`session` or `transaction`).
+    /// Starts one in front of `database_url`, in `pool_mode` (`session` or `transaction`), which drops the start-up
+    /// parameter `options` as many are set up to.
     ///
     /// # Errors
     ///
     /// [`ServersError::NoPgBouncer`]: it is not there and cannot be installed from here. Those of starting a program.
     pub async fn start(database_url: &str, pool_mode: &str) -> Result<Self, ServersError> {
+        Self::start_with(database_url, pool_mode, IGNORED).await
+    }
+
+    /// The same as its package sets it up: it refuses start-up parameters that it does not know.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn start_strict(database_url: &str, pool_mode: &str) -> Result<Self, ServersError> {
+        Self::start_with(database_url, pool_mode, "").await
+    }
+
+    async fn start_with(
+        database_url: &str,
+        pool_mode: &str,
+        more: &str,
+    ) -> Result<Self, ServersError> {
         let program = program().await?;
         let [port] = ports::free()?;
         let is_root = rustix::process::geteuid().is_root();
@@ -51,8 +71,7 @@ impl PgBouncer {
         let settings = format!(
             "[databases]\n* = host={host} port={to} user={name} password={password}\n[pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = {pool_mode}\ndefault_pool_size = 50\n\
-             ignore_startup_parameters = extra_float_digits,options\n"
+             pool_mode = {pool_mode}\ndefault_pool_size = 50\n{more}"
         );
         let file = folder.write("pgbouncer.ini", &settings)?;
         let serve = Launch {

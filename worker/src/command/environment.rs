@@ -13,7 +13,7 @@ use super::spec::{CommandTask, TaskUser};
 use crate::executor::TaskRun;
 
 /// Settings of the worker that bear none of the [`RESERVED_PREFIXES`].
-const RESERVED_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
+const RESERVED_VARIABLES: [&str; 3] = ["DATABASE_URL", "DATABASE_DIRECT_URL", "AMQP_URL"];
 
 /// Beginnings of the names of the worker's settings. `SEXTON_` also keeps a task that is started by
 /// a task from being taken for its parent's attempt.
@@ -82,13 +82,14 @@ mod tests {
     use super::*;
     use crate::command::CommandLine;
 
-    const OF_THE_WORKER: [&str; 15] = [
+    const OF_THE_WORKER: [&str; 16] = [
         "PATH",
         "HOME",
         "USER",
         "LC_ALL",
         "LC_TIME",
         "DATABASE_URL",
+        "DATABASE_DIRECT_URL",
         "AMQP_URL",
         "SEXTON_NAMESPACE",
         "WORKER_SLOTS",

@@ -115,7 +115,7 @@ findings! {
         None;
     DatabaseDeaf "database_deaf" Warning
         "PostgreSQL's notifications do not arrive, so requeues, triggers and cancels wait for the next poll."
-        "Connect without a pooler in transaction mode, or grant EXECUTE on `pg_notify`."
+        "Set `DATABASE_DIRECT_URL` where `DATABASE_URL` leads through a pooler, or grant EXECUTE on `pg_notify`."
         None;
     BrokerPermissions "broker_permissions" Error
         "The user lacks permissions on RabbitMQ that schedulers and workers need."

@@ -33,6 +33,8 @@ fn read_retry_defaults(reader: &mut Reader) -> Option<RetryPolicy> {
 pub struct ServiceSettings {
     /// PostgreSQL.
     pub database_url: ServerUrl,
+    /// The same database without a pooler in between; `None`: by `database_url`.
+    pub database_direct_url: Option<ServerUrl>,
     /// RabbitMQ.
     pub amqp_url: ServerUrl,
     /// What every queue's name begins with.
@@ -55,6 +57,7 @@ impl ServiceSettings {
     fn read(reader: &mut Reader) -> Option<Self> {
         // Each is read before any `?`, so that one problem does not hide the next.
         let database_url = reader.value(&table::DATABASE_URL);
+        let database_direct_url = reader.value_if_set(&table::DATABASE_DIRECT_URL);
         let amqp_url = reader.value(&table::AMQP_URL);
         let namespace = reader.value(&table::SEXTON_NAMESPACE);
         let db_pool_size = reader.value(&table::DB_POOL_SIZE);
@@ -65,6 +68,7 @@ impl ServiceSettings {
         let telemetry = read_telemetry(reader);
         Some(Self {
             database_url: database_url?,
+            database_direct_url,
             amqp_url: amqp_url?,
             namespace: namespace?,
             db_pool_size: db_pool_size?,
@@ -225,6 +229,8 @@ pub struct FailedLimits {
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
     database_url: Option<ServerUrl>,
+    /// The same database without a pooler in between; `None`: by `database_url`.
+    pub database_direct_url: Option<ServerUrl>,
     amqp_url: Option<ServerUrl>,
     /// What every queue's name begins with.
     pub namespace: String,
@@ -245,6 +251,7 @@ impl ConsoleSettings {
     ) -> Result<Self, SettingsErrors> {
         let mut reader = Reader::new(Program::Console, variables);
         let database_url = reader.value_if_set(&table::DATABASE_URL);
+        let database_direct_url = reader.value_if_set(&table::DATABASE_DIRECT_URL);
         let amqp_url = reader.value_if_set(&table::AMQP_URL);
         let namespace = reader.value(&table::SEXTON_NAMESPACE);
         let count = reader.value(&table::FAILED_WARN_COUNT);
@@ -254,6 +261,7 @@ impl ConsoleSettings {
         let settings = || {
             Some(Self {
                 database_url,
+                database_direct_url,
                 amqp_url,
                 namespace: namespace?,
                 failed: FailedLimits { count: count?, age: age?, per_hour: per_hour? },

@@ -16,8 +16,8 @@ pub(crate) use jobs::{
 };
 pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, RUST_LOG, SHUTDOWN_GRACE_MS};
 pub(crate) use servers::{
-    AMQP_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE, SEXTON_STATE_DIR,
-    is_instance_byte,
+    AMQP_URL, DATABASE_DIRECT_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE,
+    SEXTON_STATE_DIR, is_instance_byte,
 };
 pub(crate) use work::{
     LEASE_MS, WORKER_FOREIGN_TYPES, WORKER_MASK, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS,
@@ -31,7 +31,10 @@ pub(crate) type Group = (&'static str, &'static [&'static dyn AnySetting]);
 
 /// All settings.
 pub(crate) static GROUPS: &[Group] = &[
-    ("Servers", &[&DATABASE_URL, &AMQP_URL, &SEXTON_NAMESPACE, &DB_POOL_SIZE]),
+    (
+        "Servers",
+        &[&DATABASE_URL, &DATABASE_DIRECT_URL, &AMQP_URL, &SEXTON_NAMESPACE, &DB_POOL_SIZE],
+    ),
     ("Identity", &[&SEXTON_INSTANCE, &SEXTON_STATE_DIR]),
     ("Jobs from the environment", &[&SEXTON_SERVICE, &CRON_JOBS]),
     ("Catch-up", &[&CATCH_UP_HOLD_MS]),

@@ -83,7 +83,8 @@ mod tests {
     /// Statements that the macros check are prepared where no unqualified table is found. This reads the others too.
     #[test]
     fn every_statement_of_the_store_names_the_schema_of_its_tables() {
-        let tables = table_names(&MIGRATIONS);
+        let mut tables = table_names(&MIGRATIONS);
+        tables.push("_sqlx_migrations".to_owned());
         let files = sources(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")));
         assert!(files.len() > 50, "{files:?}");
         let mut statements = 0;

@@ -21,6 +21,19 @@ pub(crate) static DATABASE_URL: Setting<Server> = Setting {
     rule: Server(ServerKind::Postgres),
 };
 
+pub(crate) static DATABASE_DIRECT_URL: Setting<Server> = Setting {
+    about: SettingInfo {
+        name: "DATABASE_DIRECT_URL",
+        meaning: "The same database past a connection pooler: notifications, locks, the worker's journal, the planner's clock and migrations need sessions of their own.",
+        unit: "URL",
+        fallback: Fallback::Without("all connections go by `DATABASE_URL`"),
+        trade_off: "Set it where `DATABASE_URL` leads through a pooler.",
+        programs: ALL,
+        secret: true,
+    },
+    rule: Server(ServerKind::Postgres),
+};
+
 pub(crate) static AMQP_URL: Setting<Server> = Setting {
     about: SettingInfo {
         name: "AMQP_URL",
