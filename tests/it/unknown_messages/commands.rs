@@ -79,10 +79,10 @@ async fn a_refused_command_gives_the_reason_and_a_remedy() {
     for (args, status, said) in [
         (vec!["show", "xyz!"], 2, "64 hexadecimal digits"),
         (vec!["show", "abc"], 2, "at least 4"),
-        (vec!["show", "abcdef"], 3, "raw list --all"),
-        (vec!["discard", "abcdef", "--reason", "x", "--yes"], 3, "raw list --all"),
+        (vec!["show", "abcdef"], 3, "unknown list --all"),
+        (vec!["discard", "abcdef", "--reason", "x", "--yes"], 3, "unknown list --all"),
         (vec!["discard", "abcdef"], 2, "--reason"),
-        (vec!["restore", "abcdef"], 3, "raw list --all"),
+        (vec!["restore", "abcdef"], 3, "unknown list --all"),
     ] {
         let refused = stage.command(&args).await;
         assert_eq!(refused.status.code(), Some(status), "{args:?}: {refused}");
