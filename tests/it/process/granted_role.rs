@@ -206,7 +206,7 @@ async fn work(granted: &Granted) {
     granted
         .run(&["failed", "requeue", "--all", "--canary", "1", "--yes", "--reason", "bank is back"])
         .await;
-    until(platform, "bulks WHERE state = 'done' AND done > 0", 3).await;
+    until(platform, "sexton.bulks WHERE state = 'done' AND done > 0", 3).await;
     // What was requeued has run, too: the bank is away again from here on.
     until(platform, "sexton.executions WHERE state NOT IN ('succeeded', 'skipped')", 0).await;
     // Given up and taken back, by one and by many.
