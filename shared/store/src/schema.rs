@@ -113,7 +113,6 @@ impl MigrationSession {
             let look = sqlx::raw_sql("SET client_connection_check_interval = 1000");
             with_client_timeout(look.execute(&mut connection)).await?;
         }
-        become_owner(&mut connection).await?;
         let who = sqlx::raw_sql(
             "-- migration_session
             SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",
@@ -122,6 +121,8 @@ impl MigrationSession {
         let pid: String = row.try_get(0)?;
         let pid = pid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         let session = Session { store: store.clone(), pid, since: row.try_get(1)? };
+        // Only now: the owner may not see when a member's session began.
+        become_owner(&mut connection).await?;
         Ok(Self { connection, session })
     }
 

@@ -11,9 +11,10 @@ fn every_table_has_a_retention() {
         for line in text(&file).lines() {
             let made = ["CREATE TABLE ", "CREATE UNLOGGED TABLE "];
             let rest = made.iter().find_map(|words| line.strip_prefix(words));
-            tables.extend(rest.and_then(|rest| rest.split([' ', '(']).next()).map(str::to_owned));
+            let name = rest.and_then(|rest| rest.split([' ', '(']).next());
+            tables.extend(name.map(|name| name.trim_start_matches("sexton.").to_owned()));
             if let Some(rest) = line.strip_prefix("DROP TABLE ") {
-                tables.remove(rest.trim_end_matches(';'));
+                tables.remove(rest.trim_start_matches("sexton.").trim_end_matches(';'));
             }
         }
     }

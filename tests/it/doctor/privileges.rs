@@ -32,7 +32,8 @@ impl Role {
     }
 }
 
-const ALL: &str = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO ROLE;
+const ALL: &str = "GRANT USAGE ON SCHEMA sexton TO ROLE;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO ROLE;
     GRANT EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) TO ROLE";
 
 #[tokio::test]
