@@ -1,31 +1,31 @@
-//! What the role of the programs may do: all that they do, and not what they must never do.
+//! The privileges of the programs' role: everything that they need, and nothing that they must never do.
 //!
-//! The role that migrates owns the tables, and could drop the trigger that keeps the audit append-only. The
-//! programs need not run as that role: [`grant`] gives another one what they need, of which changing and
-//! removing what the audit says is no part. PostgreSQL refuses that before any trigger is asked. Retention of the audit
-//! is a function of the owner's, which removes nothing that is younger than 30 days; that they may call.
+//! The role that migrates owns the tables, and could drop the trigger that keeps the audit append-only. The programs
+//! need not run as that role: [`grant`] gives another one what they need, without the right to change or remove rows
+//! of the audit. PostgreSQL refuses that before any trigger runs. The audit's retention is a function of the owner,
+//! which removes nothing younger than 30 days; the role may call it.
 
 use sqlx::Row as _;
 
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Store, StoreError};
 
-/// The one table of which a program only appends and reads.
+/// The one table that programs only append to and read.
 const AUDIT_TABLE: &str = "operator_actions";
 
 /// Why nothing was granted.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// There is no such role.
+    /// The role does not exist.
     #[error("there is no role {0:?}; create it first: CREATE ROLE … LOGIN PASSWORD …")]
     Missing(String),
-    /// It owns the tables, or may do everything, whatever is granted.
+    /// The role owns the tables or is a superuser, so grants do not limit it.
     #[error(
         "the role {0:?} owns the tables or is a superuser, so nothing can be kept from it; give the \
          programs a role of their own"
     )]
     Owner(String),
-    /// It may write to every table, or become somebody who may.
+    /// The role may write to every table, or become a role that may.
     #[error(
         "the role {role:?} is a member of {of:?}, which may change what the audit says, whatever is granted \
          to {role:?}; take it out: REVOKE {of} FROM {role}, or give the programs another role"
@@ -33,17 +33,17 @@ pub enum GrantError {
     Member {
         /// The role.
         role: String,
-        /// Of what it is a member.
+        /// The role of which it is a member.
         of: String,
     },
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Lets `role` do what the programs do in the schema of the tables: read and write every table, but of the
-/// audit only read and append, and let its retention remove what is old. One transaction; done again, it changes nothing. To be repeated after each
-/// migration, for tables that are new.
+/// Grants `role` what the programs need in the schema of the tables: read and write every table, but only read and
+/// append to the audit, and call its retention. One transaction; a repeated call changes nothing. Repeat it after
+/// each migration, for new tables.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     // Not checked at compile time: names of roles and tables cannot be parameters of a GRANT, so the server
     // writes the statements.
     let known = sqlx::query(
-        // Who is a member can become what he is a member of, whether he inherits its rights or not.
+        // A member can become the other role, whether or not it inherits that role's privileges.
         "SELECT r.rolsuper OR r.oid = c.relowner AS owns,
                 (SELECT m.rolname::text FROM pg_roles m
                  WHERE m.oid <> r.oid AND pg_has_role(r.oid, m.oid, 'MEMBER')
@@ -97,7 +97,7 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     .await
     .map_err(StoreError::from)?;
     for statement in statements {
-        // Quoted by the server, from names that are in its catalogue.
+        // The server has quoted it, from names in its catalogue.
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .execute(WithTimeout(&mut *tx))
             .await

@@ -1,26 +1,26 @@
 //! The settings that each connection needs, and the check that the server has applied them.
 //!
-//! They travel as start-up options. A connection pooler may drop those without a word: PgBouncer does where
+//! They travel as start-up options. A connection pooler may drop those silently: PgBouncer does where
 //! `ignore_startup_parameters` names `options`. A commit would then be acknowledged before it is on disk
-//! (`synchronous_commit` of the role may be `off`), and a statement would have no limit. So each new connection is asked
-//! once, and one without the settings is refused.
+//! (`synchronous_commit` of the role may be `off`), and a statement would have no limit. So each new connection is
+//! checked once, and one without the settings is refused.
 
 use std::time::Duration;
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
-/// The server ends a session whose transaction is idle for so long.
+/// The server ends a session whose transaction is idle for this long.
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What a connection begins with.
+/// The settings of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionSettings {
-    /// The server ends a statement that takes longer.
+    /// How long a statement may run before the server ends it.
     pub(crate) statement_timeout: Duration,
 }
 
-/// The server did not apply what the start-up options say.
+/// The server did not apply the start-up options.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{}; a connection pooler between this program and PostgreSQL drops start-up options: let DATABASE_URL name \
@@ -41,22 +41,22 @@ impl SessionSettings {
                 "idle_in_transaction_session_timeout",
                 IDLE_IN_TRANSACTION_TIMEOUT.as_millis().to_string(),
             ),
-            // The server's side: it frees what a vanished client held within half a minute. The
-            // client's side has no such setting; every caller bounds its own wait.
+            // On the server's side: it frees a vanished client's resources within half a minute. The client's side
+            // has no such setting; every caller limits its own wait.
             ("tcp_keepalives_idle", "15".to_owned()),
             ("tcp_keepalives_interval", "5".to_owned()),
             ("tcp_keepalives_count", "3".to_owned()),
         ]
     }
 
-    /// Asks a new connection whether it has them. Not for the keepalives: a local socket has none, and no promise stands
+    /// Checks that a new connection has them. Keepalives are left out: a local socket has none, and no promise rests
     /// on them.
     ///
     /// # Errors
     ///
     /// [`SettingsNotApplied`] as [`sqlx::Error::Configuration`], and those of the connection.
     pub(crate) async fn check(self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-        // One message there and one back: a command of `sexton` makes a connection for each run.
+        // A single round trip, because a command of `sexton` makes a connection for each run.
         let asking = sqlx::raw_sql(
             "-- session_settings
             SELECT current_setting('synchronous_commit'), current_setting('default_transaction_isolation'),

@@ -1,15 +1,14 @@
-//! The audit: the programs may not remove from it but by a function of the database, which keeps 30 days whatever it
-//! is asked for.
+//! The audit: programs can remove from it only through a function of the database, which keeps 30 days in any case.
 
 use super::{Position, PrunedBatch, days_before, read_now};
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// The youngest that may be removed, in days: `delete_old_operator_actions` keeps what is younger.
+/// Age of the youngest removable action, in days: `delete_old_operator_actions` keeps younger ones.
 pub const MIN_AUDIT_DAYS: i32 = 30;
 
-/// Removes what operators did before, and remembers up to which number, so that an export does not take what is
-/// missing there for something that may come yet. `None`: for ever.
+/// Removes operators' actions from before the cut, and records the highest number removed, so that an export does not
+/// wait for them. `None`: keeps them for ever.
 pub(super) async fn forget(
     store: &Store,
     position: &mut Position,
