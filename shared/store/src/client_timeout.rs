@@ -37,8 +37,9 @@ impl Store {
     /// that connection and believe committed would be rolled back with it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
         let pool = self.pool().clone();
-        let begun = tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
-        begun.await.unwrap_or(Err(Error::WorkerCrashed))
+        let transaction =
+            tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
+        transaction.await.unwrap_or(Err(Error::WorkerCrashed))
     }
 }
 

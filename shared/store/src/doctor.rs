@@ -159,5 +159,5 @@ async fn receives_notification(store: &Store) -> Result<bool, sqlx::Error> {
     listener.listen("sexton_doctor").await?;
     let telling = sqlx::query!("-- doctor_notify\nSELECT pg_notify('sexton_doctor', '')");
     with_client_timeout(telling.execute(store.with_timeout())).await?;
-    Ok(timeout(NOTIFICATION_TIMEOUT, listener.recv()).await.is_ok_and(|heard| heard.is_ok()))
+    Ok(timeout(NOTIFICATION_TIMEOUT, listener.recv()).await.is_ok_and(|received| received.is_ok()))
 }

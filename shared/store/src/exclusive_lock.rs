@@ -63,9 +63,10 @@ impl ExclusiveLock {
         now: Now,
     ) -> Result<Option<Self>, StoreError> {
         // The connection keeps its pool of one alive and closes with it.
-        let alone: PgPool = store.single_connection_pool();
-        let begun = tokio::spawn(async move { with_client_timeout(Box::pin(alone.begin())).await });
-        let tx = begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+        let pool: PgPool = store.single_connection_pool();
+        let transaction =
+            tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
+        let tx = transaction.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
         Self::acquire(tx, task, now).await
     }
 

@@ -68,10 +68,10 @@ impl LossGrounds<'_> {
 /// Finds up to `limit` lost attempts.
 pub async fn find(
     store: &Store,
-    which: &LossGrounds<'_>,
+    grounds: &LossGrounds<'_>,
     limit: i64,
 ) -> Result<Vec<LostAttempt>, StoreError> {
-    let ids: Vec<Uuid> = match which {
+    let ids: Vec<Uuid> = match grounds {
         LossGrounds::Unrenewed(seen) => seen.iter().map(|one| one.execution_id.get()).collect(),
         LossGrounds::OfWorkers(workers) => {
             let workers: Vec<Uuid> = workers.iter().map(|worker| worker.get()).collect();
@@ -133,14 +133,14 @@ pub async fn find(
 /// crashes: which attempt, on which worker, when. Returns the executions that changed.
 pub async fn settle(
     store: &Store,
-    which: &LossGrounds<'_>,
+    grounds: &LossGrounds<'_>,
     lost: &[(LostAttempt, Decision)],
     now: Now,
 ) -> Result<Vec<ExecutionId>, StoreError> {
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let (workers, renewals) = (which.workers(), which.renewals());
+    let (workers, renewals) = (grounds.workers(), grounds.renewals());
     let ids: Vec<Uuid> = lost.iter().map(|(one, _)| one.execution_id.get()).collect();
     let attempts: Vec<i32> = lost.iter().map(|(one, _)| one.attempt.get()).collect();
     let mut states = Vec::with_capacity(lost.len());

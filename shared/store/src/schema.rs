@@ -109,8 +109,8 @@ impl MigrationSession {
         if connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION)
         {
             // Makes the server end a killed program's statement within a second.
-            let look = sqlx::raw_sql("SET client_connection_check_interval = 1000");
-            with_client_timeout(look.execute(&mut connection)).await?;
+            let statement = sqlx::raw_sql("SET client_connection_check_interval = 1000");
+            with_client_timeout(statement.execute(&mut connection)).await?;
         }
         let who = sqlx::raw_sql(
             "-- migration_session

@@ -47,10 +47,10 @@ impl Server {
     pub fn url_of(&self, name: &str) -> Result<String, StoreError> {
         PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
         // The query is kept as text, because a parsed URL loses options that only the server understands.
-        let (rest, query) = self.0.split_at(self.0.find('?').unwrap_or(self.0.len()));
-        let authority = rest.find("://").map_or(0, |at| at + "://".len());
-        let end = rest[authority..].find('/').map_or(rest.len(), |slash| authority + slash);
-        Ok(format!("{}/{name}{query}", &rest[..end]))
+        let (base, query) = self.0.split_at(self.0.find('?').unwrap_or(self.0.len()));
+        let authority = base.find("://").map_or(0, |at| at + "://".len());
+        let end = base[authority..].find('/').map_or(base.len(), |slash| authority + slash);
+        Ok(format!("{}/{name}{query}", &base[..end]))
     }
 
     /// Creates an empty database.

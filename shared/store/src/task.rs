@@ -118,7 +118,7 @@ impl TaskDatabase {
             let mut tries = 0..=self.pool.options().get_max_connections();
             let [pid, since, transaction] = loop {
                 match begin(&mut connection, limits).await {
-                    Ok(begun) => break begun,
+                    Ok(session) => break session,
                     Err(error) => {
                         // The connection was closed while it was idle, as all may be after a restart of the server;
                         // no statement has run on it yet.
@@ -143,7 +143,7 @@ impl TaskDatabase {
 /// or the connection is closed.
 fn is_session_gone(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
-        Some(said) => said.code().is_some_and(|code| code.starts_with("57P")),
+        Some(server_error) => server_error.code().is_some_and(|code| code.starts_with("57P")),
         None => matches!(error, sqlx::Error::Io(_)),
     }
 }
@@ -152,13 +152,14 @@ async fn begin(
     connection: &mut PgConnection,
     limits: TaskLimits,
 ) -> Result<[String; 3], sqlx::Error> {
-    let looks =
+    let checks_client =
         connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION);
-    let look = if looks { "SET LOCAL client_connection_check_interval = 1000;" } else { "" };
+    let client_check =
+        if checks_client { "SET LOCAL client_connection_check_interval = 1000;" } else { "" };
     let set = limits.statements();
     let row = sqlx::raw_sql(AssertSqlSafe(format!(
         "-- begin_task
-        BEGIN; {look} {set}
+        BEGIN; {client_check} {set}
         SELECT pid::text, backend_start::text, pg_current_xact_id()::text
         FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     )))

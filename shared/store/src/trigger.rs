@@ -108,9 +108,9 @@ pub async fn trigger(
     now: Now,
 ) -> Result<Triggered, TriggerError> {
     let execution_key = match request.key {
-        Some(own) => {
-            key::check(own)?;
-            own.to_owned()
+        Some(own_key) => {
+            key::check(own_key)?;
+            own_key.to_owned()
         }
         None => format!("manual-{}", request.id),
     };
@@ -169,9 +169,9 @@ async fn lock_job(
     }
 }
 
-fn merge_params(job: &Value, own: &Map<String, Value>) -> Result<Value, TriggerError> {
+fn merge_params(job: &Value, overrides: &Map<String, Value>) -> Result<Value, TriggerError> {
     let mut params = job.as_object().cloned().unwrap_or_default();
-    params.extend(own.clone());
+    params.extend(overrides.clone());
     check(&params)?;
     Ok(Value::Object(params))
 }

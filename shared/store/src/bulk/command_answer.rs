@@ -22,7 +22,7 @@ pub async fn record_answer(
     bulk: i64,
     ordinal: i64,
     answer: &VerifyAnswer,
-    asked: &Value,
+    seen_params: &Value,
     by: AuditContext<'_>,
     now: Now,
 ) -> Result<bool, StoreError> {
@@ -38,7 +38,7 @@ pub async fn record_answer(
         bulk,
         ordinal,
         now,
-        asked
+        seen_params
     )
     .fetch_optional(WithTimeout(&mut *tx))
     .await?;

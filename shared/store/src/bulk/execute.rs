@@ -240,8 +240,8 @@ async fn execute_items(
         } else if edited.contains(&item.ordinal) && locked.contains_key(&id) {
             let note = "its params were changed after its verify task was asked".to_owned();
             written.push((item.ordinal, "refused", Some(note)));
-        } else if let Some(it) = locked.get(&id) {
-            let note = format!("it was {} at attempt {}", it.state, it.attempt);
+        } else if let Some(row) = locked.get(&id) {
+            let note = format!("it was {} at attempt {}", row.state, row.attempt);
             written.push((item.ordinal, "refused", Some(note)));
         } else if existing.contains(&id) {
             batch.busy += 1;

@@ -40,7 +40,8 @@ impl LaterSuccesses {
         self.search(store, &groups).await?;
         let mut count = 0;
         for group in groups {
-            let latest = self.known.get(&(group.job, group.key)).and_then(|looked| looked.latest);
+            let latest =
+                self.known.get(&(group.job, group.key)).and_then(|searched| searched.latest);
             count += group.claimed.iter().filter(|at| latest.is_some_and(|it| it > **at)).count();
         }
         Ok(count as u64)

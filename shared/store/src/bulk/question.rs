@@ -74,14 +74,14 @@ struct LockedBulk {
 pub async fn process_questions(
     store: &Store,
     id: i64,
-    fresh: impl FnMut() -> Uuid,
+    new_id: impl FnMut() -> Uuid,
     now: Now,
 ) -> Result<Option<QuestionRound>, StoreError> {
     let mut tx = store.begin().await?;
     let Some(asker) = lock_bulk(&mut tx, id, now).await? else { return Ok(None) };
     let mut done = QuestionRound::default();
     collect_answers::collect_answers(&mut tx, &asker, &mut done).await?;
-    ask_questions(&mut tx, &asker, fresh, &mut done).await?;
+    ask_questions(&mut tx, &asker, new_id, &mut done).await?;
     commit(tx).await?;
     Ok(Some(done))
 }
@@ -140,7 +140,7 @@ struct UnaskedItem {
 async fn ask_questions(
     connection: &mut PgConnection,
     asker: &LockedBulk,
-    fresh: impl FnMut() -> Uuid,
+    new_id: impl FnMut() -> Uuid,
     done: &mut QuestionRound,
 ) -> Result<(), StoreError> {
     let unasked = read_unasked_items(connection, asker).await?;
@@ -177,7 +177,7 @@ async fn ask_questions(
     let old = list_old_workers_on(WithTimeout(&mut *connection), Some(asker.now));
     if !about.is_empty() && old.await?.is_empty() {
         done.asked = about.len();
-        insert_questions(connection, asker, &about, fresh).await?;
+        insert_questions(connection, asker, &about, new_id).await?;
         notify(connection, Notification::TicketsUnpublished).await?;
     }
     Ok(())
@@ -214,13 +214,13 @@ async fn insert_questions(
     connection: &mut PgConnection,
     asker: &LockedBulk,
     about: &[(i64, Uuid, String)],
-    mut fresh: impl FnMut() -> Uuid,
+    mut new_id: impl FnMut() -> Uuid,
 ) -> Result<(), StoreError> {
     let mut tasks: Vec<String> = about.iter().map(|(_, _, task)| task.clone()).collect();
     let each = tasks.clone();
     tasks.sort_unstable();
     tasks.dedup();
-    let jobs: Vec<Uuid> = tasks.iter().map(|_| fresh()).collect();
+    let jobs: Vec<Uuid> = tasks.iter().map(|_| new_id()).collect();
     sqlx::query!(
         "-- insert_verify_jobs
         INSERT INTO sexton.jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
@@ -240,7 +240,7 @@ async fn insert_questions(
     )
     .execute(WithTimeout(&mut *connection))
     .await?;
-    let questions: Vec<Uuid> = about.iter().map(|_| fresh()).collect();
+    let questions: Vec<Uuid> = about.iter().map(|_| new_id()).collect();
     let (ordinals, executions): (Vec<i64>, Vec<Uuid>) =
         about.iter().map(|(ordinal, execution, _)| (*ordinal, *execution)).unzip();
     let claimed_by = format!("bulk {}", asker.id);

@@ -115,7 +115,7 @@ pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     )
     .execute(WithTimeout(lock.connection()))
     .await?;
-    let gone = sqlx::query!(
+    let removed = sqlx::query!(
         "-- tidy_failure_groups
         DELETE FROM sexton.failure_groups g
         WHERE coalesce(greatest(g.last_seen, g.decided_at), '-infinity') < coalesce($1, now()) - interval '1 day'
@@ -129,5 +129,5 @@ pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     .execute(WithTimeout(lock.connection()))
     .await?;
     lock.commit().await?;
-    Ok(gone.rows_affected())
+    Ok(removed.rows_affected())
 }

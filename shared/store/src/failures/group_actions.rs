@@ -105,7 +105,7 @@ pub async fn decide(
     .await
     .map_err(locked)?;
     let row = row.ok_or_else(|| DecideError::Missing(fingerprint.to_owned()))?;
-    let was = parse_column("failure_groups.state", &row.state, GroupDecision::parse)?;
+    let previous = parse_column("failure_groups.state", &row.state, GroupDecision::parse)?;
     let already = |what, by: Option<String>| DecideError::Already {
         fingerprint: fingerprint.to_owned(),
         what,
@@ -118,10 +118,12 @@ pub async fn decide(
             if note == row.note {
                 return Err(already("noted so", None));
             }
-            ("group_note", was, note, None)
+            ("group_note", previous, note, None)
         }
         // A resolved group that has failed again may be resolved again.
-        GroupChange::Decide(decision) if decision == was && decision != GroupDecision::Resolved => {
+        GroupChange::Decide(decision)
+            if decision == previous && decision != GroupDecision::Resolved =>
+        {
             return Err(already(decision.as_str(), row.decided_by));
         }
         GroupChange::Decide(decision) => {
@@ -133,7 +135,7 @@ pub async fn decide(
             (action, decision, row.note.clone(), Some(row.now))
         }
     };
-    let before = json!({"fingerprint": fingerprint, "state": was.as_str(), "note": row.note});
+    let before = json!({"fingerprint": fingerprint, "state": previous.as_str(), "note": row.note});
     let after = json!({"fingerprint": fingerprint, "state": decision.as_str(), "note": note});
     write(&mut tx, fingerprint, decision, note.as_deref(), decided, by).await?;
     sqlx::query!(

@@ -32,7 +32,7 @@ pub async fn count_muted(
     store: &Store,
     filter: &FailureFilter,
     until: Option<DateTime<Utc>>,
-    most: u64,
+    limit: u64,
 ) -> Result<MutedMatches, StoreError> {
     if !filter.excludes_muted() {
         return Ok(MutedMatches::default());
@@ -44,11 +44,11 @@ pub async fn count_muted(
         return Ok(MutedMatches::default());
     }
     let with_muted = FailureFilter { muted: true, ..filter.clone() };
-    let terms = SearchQuery::of(store, &with_muted, None, most as i64).await?;
+    let terms = SearchQuery::of(store, &with_muted, None, limit as i64).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     let groups = statements::count_by_group(&mut tx, &terms, &muted, until).await?;
     let count: u64 = groups.iter().map(|(_, count)| count).sum();
-    let more = count >= most || muted.len() as i64 >= MAX_MUTED_GROUPS;
+    let more = count >= limit || muted.len() as i64 >= MAX_MUTED_GROUPS;
     Ok(MutedMatches { count, more, groups })
 }
 

@@ -109,8 +109,8 @@ pub async fn explain(
 /// # Errors
 ///
 /// As [`search`].
-pub async fn count(store: &Store, filter: &FailureFilter, most: i64) -> Result<i64, StoreError> {
-    let terms = SearchQuery::of(store, filter, None, most).await?;
+pub async fn count(store: &Store, filter: &FailureFilter, limit: i64) -> Result<i64, StoreError> {
+    let terms = SearchQuery::of(store, filter, None, limit).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     Ok(statements::count(&mut tx, &terms).await?)
 }

@@ -26,7 +26,7 @@ impl ClaimTransaction<'_> {
     /// the newest claims, ten times the limit and a hundred more.
     pub(super) async fn pause_failing_jobs(&mut self, due: &mut DueJobs) -> Result<(), StoreError> {
         let asking = due.jobs.iter().filter_map(|job| Some((job, job.pause_after_failures?)));
-        let (jobs, most): (Vec<Uuid>, Vec<i32>) =
+        let (jobs, limits): (Vec<Uuid>, Vec<i32>) =
             asking.map(|(job, failures)| (job.id.get(), failures as i32)).unzip();
         if jobs.is_empty() {
             return Ok(());
@@ -45,7 +45,7 @@ impl ClaimTransaction<'_> {
                     ORDER BY newest.finished_at DESC LIMIT a.most) last) counted
             WHERE counted.failed = a.most"#,
             &jobs,
-            &most
+            &limits
         )
         .fetch_all(WithTimeout(&mut *self.tx))
         .await?

@@ -67,19 +67,20 @@ impl ClaimTransaction<'_> {
         )
         .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
-        let mut look = ClockReading { now: row.now, held: row.held, noticed: None, wrote: false };
+        let mut reading =
+            ClockReading { now: row.now, held: row.held, noticed: None, wrote: false };
         match limit.filter(|limit| detect_jump(row.seen_at, row.now, *limit).is_some()) {
             Some(limit) => {
-                look.noticed = self.record_jump(limit, by).await?;
-                (look.held, look.wrote) = (true, true);
+                reading.noticed = self.record_jump(limit, by).await?;
+                (reading.held, reading.wrote) = (true, true);
             }
             None if row.seen_at.is_none_or(|seen| row.now - seen >= CLOCK_WRITE_INTERVAL) => {
-                look.wrote = self.write_seen_at(row.now).await?;
+                reading.wrote = self.write_seen_at(row.now).await?;
             }
             None => {}
         }
-        look.held = look.held && self.lock_hold().await?;
-        Ok(look)
+        reading.held = reading.held && self.lock_hold().await?;
+        Ok(reading)
     }
 
     /// Checks again with the clock's row locked, by the clock of that moment.
@@ -96,10 +97,10 @@ impl ClaimTransaction<'_> {
         .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
         let Some(jump) = detect_jump(Some(row.seen_at), row.now, limit) else { return Ok(None) };
-        let mut begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
-        if !begun && !self.lock_hold().await? {
+        let mut is_new = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
+        if !is_new && !self.lock_hold().await? {
             // The existing hold has ended meanwhile, released by an operator who did not know of this jump.
-            begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
+            is_new = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
         }
         sqlx::query!(
             "-- planner_clock_jumped\nUPDATE sexton.planner_clock SET seen_at = $1",
@@ -108,7 +109,7 @@ impl ClaimTransaction<'_> {
         .execute(WithTimeout(&mut *self.tx))
         .await?;
         let noticed = ClockJump { jump, last_seen: row.seen_at, now: row.now };
-        Ok(begun.then_some(noticed))
+        Ok(is_new.then_some(noticed))
     }
 
     /// Begins a hold unless one exists; returns whether it did. The caller has locked the clock's row.
@@ -119,7 +120,7 @@ impl ClaimTransaction<'_> {
         now: DateTime<Utc>,
         by: &str,
     ) -> Result<bool, StoreError> {
-        let begun = sqlx::query!(
+        let inserted = sqlx::query!(
             "-- hold_catch_up
             INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by) VALUES ($1, $2, $3, $4)
             ON CONFLICT DO NOTHING",
@@ -130,7 +131,7 @@ impl ClaimTransaction<'_> {
         )
         .execute(WithTimeout(&mut *self.tx))
         .await?;
-        Ok(begun.rows_affected() == 1)
+        Ok(inserted.rows_affected() == 1)
     }
 
     /// Writes the instant; skips it if another planner is writing.

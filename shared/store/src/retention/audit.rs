@@ -21,7 +21,7 @@ pub(super) async fn forget(
     };
     let cut = days_before(read_now(store, now).await?, days.max(MIN_AUDIT_DAYS));
     let mut tx = store.begin().await?;
-    let gone = sqlx::query!(
+    let row = sqlx::query!(
         r#"-- delete_old_operator_actions
         SELECT removed AS "removed!", last_at, last_id FROM sexton.delete_old_operator_actions($1, $2, $3)"#,
         cut,
@@ -30,20 +30,20 @@ pub(super) async fn forget(
     )
     .fetch_one(WithTimeout(&mut *tx))
     .await?;
-    if gone.removed > 0 {
+    if row.removed > 0 {
         sqlx::query!(
             "-- retention_audit_removed
             UPDATE sexton.retention SET audit_removed_to = greatest(audit_removed_to, $1)",
-            gone.last_id
+            row.last_id
         )
         .execute(WithTimeout(&mut *tx))
         .await?;
     }
     commit(tx).await?;
-    position.at = gone.last_at.or(position.at);
+    position.at = row.last_at.or(position.at);
     Ok(PrunedBatch {
-        removed: gone.removed.unsigned_abs(),
-        is_last: gone.removed < limit,
+        removed: row.removed.unsigned_abs(),
+        is_last: row.removed < limit,
         stripped: 0,
     })
 }

@@ -77,8 +77,8 @@ pub(super) async fn repair(
     for InvalidIndex { index, table } in find(&mut *connection, migrator, false).await? {
         // Left beside the index by an interrupted rebuild.
         let leftover = ["_ccnew", "_ccold"].iter().any(|mark| {
-            let rest = index.rsplit_once(mark).map(|(_, rest)| rest);
-            rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            let suffix = index.rsplit_once(mark).map(|(_, suffix)| suffix);
+            suffix.is_some_and(|suffix| suffix.bytes().all(|byte| byte.is_ascii_digit()))
         });
         let quoted = format!("{SCHEMA}.\"{}\"", index.replace('"', "\"\""));
         let statement = if leftover {

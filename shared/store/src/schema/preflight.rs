@@ -24,15 +24,15 @@ pub(super) async fn prepare_schema(
     connection: &mut PgConnection,
     migrator: &Migrator,
 ) -> Result<(), StoreError> {
-    let look = sqlx::query(
+    let statement = sqlx::query(
         "-- migrated_schema
         SELECT to_regnamespace($1) IS NOT NULL AS present, to_regclass($2) IS NOT NULL AS migrated,
                has_database_privilege(current_database(), 'CREATE') AS may_create,
                current_user::text AS role, quote_ident(current_user) AS quoted_role,
                quote_ident(current_database()) AS database",
     );
-    let look = look.bind(SCHEMA).bind(MIGRATIONS_TABLE);
-    let row = with_client_timeout(look.fetch_one(&mut *connection)).await?;
+    let statement = statement.bind(SCHEMA).bind(MIGRATIONS_TABLE);
+    let row = with_client_timeout(statement.fetch_one(&mut *connection)).await?;
     if !row.try_get::<bool, _>("present")? {
         if !row.try_get::<bool, _>("may_create")? {
             let (role, quoted): (String, String) =
