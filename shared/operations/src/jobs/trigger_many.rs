@@ -168,7 +168,7 @@ async fn check_lines(
     if lines.len() > MAX_WAITING && Overlap::parse(&job.overlap).is_some_and(Overlap::one_at_a_time)
     {
         let text = format!(
-            "{name} runs one at a time (overlap = {:?}): at max_mib {MAX_WAITING} lines at once; split {file}, or \
+            "{name} runs one at a time (overlap = {:?}): at most {MAX_WAITING} lines at once; split {file}, or \
              let the job overlap",
             job.overlap
         );
