@@ -1,18 +1,18 @@
-//! The bulks: carries out what operators asked for of many executions at once.
+//! Carries out bulks: the actions that operators requested on many executions.
 //!
-//! Each round gives every living bulk one portion: of items that are still to be selected, or of executions
-//! that are requeued, discarded or restored. The rows of a portion, its audit and its counts are one
-//! transaction; what is requeued is published here, within the head start that its rows give, and then
-//! marked, so that the next portion begins when the broker has taken this one: a bulk is never farther ahead
-//! of the broker than one portion, however large it is. While the broker is away nothing is requeued, and when it
-//! does not take what was requeued, the round ends and the loop rests.
+//! Each round gives every active bulk one batch: of items to select, or of executions to requeue, discard or
+//! restore. The rows of a batch, its audit and its counts are one transaction; this loop publishes the requeued
+//! tickets within the head start that their rows give, and then marks them, so that the next batch begins when
+//! the broker has taken this one: a bulk is never farther ahead of the broker than one batch, however large it
+//! is. While the broker is down nothing is requeued, and when it refuses tickets, the round ends and the loop
+//! pauses.
 //!
-//! **One bulk holds up no other.** One that cannot be read, whose question takes the database too long, or whose
-//! values it refuses, is stopped with that reason. Whatever else ends a round early, and where there are more of
-//! them than a round looks at: the next begins with the bulk after the one at which it ended.
+//! **No bulk delays another.** A bulk that cannot be read, whose query takes the database too long, or whose
+//! values the database refuses, is stopped with that reason. After any other early end of a round, and when
+//! there are more bulks than a round handles, the next round begins with the bulk after the last one handled.
 //!
-//! **Crashes.** Before the commit: the portion is still to be done, by any scheduler. After it: rows that owe
-//! their ticket, for any relay; the next portion, for any scheduler.
+//! **Crashes.** Before the commit: any scheduler repeats the batch. After it: any relay publishes the rows'
+//! unpublished tickets, and any scheduler does the next batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,52 +30,54 @@ use crate::publish::outbox::Outbox;
 
 /// Items that are selected at once.
 const MAX_SELECTED_ITEMS: i64 = 2_000;
-/// For selecting them: many statements, each of which the server ends at its own limit before that.
+/// Time limit of the selection: it has many statements, each of which the server ends at its own, shorter
+/// limit.
 const SELECT_TIMEOUT: Duration = Duration::from_secs(100);
-/// While there are more bulks than a round looks at.
+/// Pause while there are more bulks than a round handles.
 const MORE_BULKS_PAUSE: Duration = Duration::from_secs(1);
-/// While no bulk is alive. News comes in between.
+/// Pause while no bulk is active. Notifications shorten it.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// When the broker did not take tickets; nothing shortens it.
+/// Pause when the broker refused tickets; nothing shortens it.
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
-/// Who stops a bulk that cannot be carried out.
+/// The actor that stops a bulk that cannot be carried out.
 const SYSTEM_ACTOR: &str = "sexton";
 
-/// The loop.
+/// The loop that carries out bulks.
 #[derive(Debug)]
 pub struct Bulks {
     store: Store,
     outbox: Arc<Outbox>,
-    /// The bulk at which the round before ended early; 0: it came to its end.
+    /// The bulk at which the previous round ended early; 0: it was complete.
     resume_after: AtomicI64,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BulksReport {
-    /// Bulks that were alive.
+    /// Active bulks.
     pub alive: usize,
     /// Items that were selected.
     pub selected: usize,
-    /// Items that were done.
+    /// Items that succeeded.
     pub done: usize,
-    /// Items that could not be.
+    /// Items that were refused.
     pub refused: usize,
     /// Tickets that are in their queue now.
     pub published: usize,
-    /// Tickets that the broker refused, of which nothing is known, or whose queue has refused some lately.
+    /// Tickets that the broker refused, or of which nothing is known, or whose queue has recently refused
+    /// others.
     pub unpublished: usize,
-    /// How long the loop rests.
+    /// How long the loop pauses.
     pub next_round_in: Duration,
 }
 
 impl Bulks {
-    /// Publishes through `outbox` what it requeues.
+    /// Creates the loop; `outbox` publishes the requeued tickets.
     pub const fn new(store: Store, outbox: Arc<Outbox>) -> Self {
         Self { store, outbox, resume_after: AtomicI64::new(0) }
     }
 
-    /// One portion of one bulk.
+    /// Carries out one batch of one bulk.
     async fn execute_batch(
         &self,
         id: i64,
@@ -94,7 +96,8 @@ impl Bulks {
             return Ok(());
         }
         if !self.outbox.is_open() {
-            // What could not be published would be a flood later. The link says itself that it is away.
+            // Tickets that cannot be published now would be a flood later. The link logs that the broker is
+            // down.
             return Ok(());
         }
         let asking = with_timeout(
@@ -117,7 +120,7 @@ impl Bulks {
         if !sent.published.is_empty() {
             fault::point("scheduler.bulk_published");
         }
-        // What was refused is the relay's, which lets it wait.
+        // The relay publishes refused tickets later, with a delay.
         self.outbox.mark(&sent.published, now).await?;
         round.unpublished +=
             sent.refused.len() + sent.too_large.len() + sent.unknown + sent.left_to_relay;
@@ -128,7 +131,7 @@ impl Bulks {
         Ok(())
     }
 
-    /// Stops a bulk of which an error says that it would come again, whoever tries.
+    /// Stops a bulk after an error that any further try would repeat.
     async fn stop_on_permanent_error<T>(
         &self,
         id: i64,
@@ -146,7 +149,7 @@ impl Bulks {
         let stopping = async {
             match bulk::abort(&self.store, id, by).await {
                 Ok(()) => Ok(true),
-                // Somebody else was faster.
+                // An operator or another scheduler has ended it first.
                 Err(ControlError::Missing(_) | ControlError::WrongState(_)) => Ok(false),
                 Err(ControlError::Store(error)) => Err(error),
             }
@@ -205,7 +208,7 @@ impl BackgroundLoop for Bulks {
         if round.alive < MAX_ACTIVE_BULKS {
             self.resume_after.store(0, Ordering::Relaxed);
         } else {
-            // There may be more, which the next round begins with.
+            // There may be more, with which the next round begins.
             round.next_round_in = round.next_round_in.min(MORE_BULKS_PAUSE);
         }
         Ok(round)

@@ -6,20 +6,21 @@
 //! | folder | loops | do |
 //! |---|---|---|
 //! | [`planner`] | [`planner`] | claims the firings that are due |
-//! | | [`cursors`](planner::cursors) | computes cursors anew when the data of the zones is newer |
+//! | | [`cursors`](planner::cursors) | recomputes cursors when the time zone data is newer |
 //! | [`publish`] | [`relay`](publish::relay) | publishes the tickets that are still unpublished |
 //! | [`maintenance`] | [`rescuer`](maintenance::rescuer) | ends attempts whose worker vanished |
-//! | | [`reconciler`](maintenance::reconciler) | publishes again what the broker lost |
-//! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the register of failures, and counts its groups |
-//! | | [`pruner`](maintenance::pruner) | removes what is older than the retention |
-//! | | [`heartbeat`](maintenance::heartbeat) | says that this process is alive |
+//! | | [`reconciler`](maintenance::reconciler) | publishes tickets again that the broker lost |
+//! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the failure index, and counts its groups
+//! |
+//! | | [`pruner`](maintenance::pruner) | removes rows that are older than the retention |
+//! | | [`heartbeat`](maintenance::heartbeat) | records that this process is alive |
 //! | [`sweep`] | [`sweep`] | keeps the failed queue in step with the rows |
-//! | [`bulks`] | [`bulks`] | carries out what operators asked for of many executions at once |
+//! | [`bulks`] | [`bulks`] | carries out operators' actions on many executions |
 //!
-//! Every loop is a struct with `run_once`, which holds all behaviour ([`background_loop`]), and is run by one
-//! runner ([`background_loop::runner`]) that waits for a timer, news or shutdown. Two tasks run beside the loops:
-//! [`publish::dispatch`] publishes freshly claimed tickets, and [`notifications`] listens for news from the database.
-//! [`start_up`] comes before all of them, and [`program`] puts them together.
+//! Every loop is a struct with `run_once`, which holds all behaviour ([`background_loop`]), and one runner
+//! ([`background_loop::runner`]) runs them all: it waits for a timer, a notification or the shutdown. Two tasks
+//! run beside the loops: [`publish::dispatch`] publishes freshly claimed tickets, and [`notifications`] listens
+//! for notifications of the database. [`start_up`] precedes all of them, and [`program`] assembles them.
 
 pub mod background_loop;
 pub mod bulks;
@@ -29,7 +30,7 @@ pub mod program;
 pub mod start_up;
 pub mod sweep;
 
-/// What keeps rows and queues in order: lost attempts, lost tickets, the register of failures, retention.
+/// The loops that keep rows and queues in order: lost attempts, lost tickets, the failure index, retention.
 pub mod maintenance {
     pub mod failure_aggregator;
     pub mod heartbeat;
@@ -39,7 +40,7 @@ pub mod maintenance {
     pub mod stopwatch;
 }
 
-/// The way of every ticket out of this process.
+/// The publishing of tickets.
 pub mod publish {
     pub mod dispatch;
     mod in_flight;

@@ -1,7 +1,7 @@
-//! News from the database: wakes the planner when jobs change, the relay when tickets are owed, and the
-//! bulks when one was asked for.
+//! Listens for notifications of the database: wakes the planner when jobs change, the relay when a ticket is
+//! unpublished, and the loop of bulks when a bulk is created.
 //!
-//! When the connection is made anew, all of them look for work once.
+//! After each reconnection all of them run one round.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use tokio::time::sleep;
 use crate::background_loop::runner::LoopContext;
 use crate::planner::Planner;
 
-/// Who wants to hear.
+/// The loops that notifications wake.
 #[derive(Clone, Debug)]
 pub struct NotificationListener {
-    /// Set free the jobs that it had set aside.
+    /// Releases its quarantined jobs.
     pub planner: Arc<Planner>,
-    /// Ends the planner's rest.
+    /// Ends the planner's pause.
     pub jobs: Arc<Notify>,
-    /// Ends the relay's rest.
+    /// Ends the relay's pause.
     pub unpublished: Arc<Notify>,
-    /// Ends the rest of the loop of bulks.
+    /// Ends the pause of the loop of bulks.
     pub bulks: Arc<Notify>,
 }
 

@@ -1,7 +1,7 @@
-//! Puts the scheduler together and runs it to its orderly end.
+//! Assembles the scheduler and runs it until its orderly end.
 //!
-//! At the soft stop no round begins any more; rounds under way end, and what was claimed is
-//! published. What does not come to its end within the grace is owed in its rows, as after a crash.
+//! After the soft stop no round begins; running rounds end, and claimed tickets are published. Tickets that are
+//! not published within the grace stay unpublished in their rows, as after a crash.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -46,14 +46,14 @@ use crate::publish::relay::Relay;
 use crate::start_up::{StartError, start_up};
 use crate::sweep::Sweep;
 
-/// For closing the connections to the database.
+/// Time limit for closing the connections to the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Runs the scheduler until a signal or a breakdown. `jobs` are those of the environment.
+/// Runs the scheduler until a signal or a fatal error. `jobs` are those of the environment.
 ///
 /// # Errors
 ///
-/// What makes a start impossible; nothing has been claimed then.
+/// The error that prevents a start; nothing has been claimed then.
 pub async fn run_scheduler(
     settings: SchedulerSettings,
     jobs: Vec<JobSpec>,
@@ -88,11 +88,12 @@ pub async fn run_scheduler(
     Ok(ended)
 }
 
-/// Shows the link in `/readyz` until the shutdown.
+/// Shows the link's state in `/readyz` until the shutdown.
 ///
 /// # Errors
 ///
-/// [`TopologyError`], which ends the process: a queue exists with other arguments; the message says what to do.
+/// [`TopologyError`], which ends the process: a queue exists with other arguments; the message gives the
+/// remedy.
 async fn follow_link(
     link: Link,
     condition: Condition,
@@ -113,7 +114,7 @@ struct Loops<'a> {
 }
 
 impl Loops<'_> {
-    /// Waits for the database, lets the others begin, and says when everything is there.
+    /// Waits for the database, lets the loops begin, and reports when everything is ready.
     fn start(&self, registration: InstanceRegistration, jobs: Vec<JobSpec>, readiness: Readiness) {
         let (store, link, context) = (self.store.clone(), self.link.clone(), self.context.clone());
         let name = registration.name.clone();
@@ -130,7 +131,7 @@ impl Loops<'_> {
                 if link.up().await.is_some() {
                     tracing::info!(instance.name = name, "the scheduler is at work");
                 }
-                // As long as the others.
+                // The task lasts as long as the loops.
                 context.soft.cancelled().await;
                 Ok::<_, StartError>(())
             };
@@ -224,7 +225,7 @@ fn introduction(instance: &str, db_pool_size: u32) -> InstanceRegistration {
         slots: 0,
         pool_slots: None,
         instance_lock: None,
-        // And the planner's and the pruner's; the one that listens is counted.
+        // Plus those of the planner and the pruner; the listener's is counted.
         db_connections: db_pool_size + 2,
     }
 }

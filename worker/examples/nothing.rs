@@ -1,4 +1,4 @@
-//! The smallest worker: a handler that does nothing. What it takes is what every attempt takes.
+//! The smallest worker: a handler that does nothing. It shows what every attempt costs.
 
 use std::process::ExitCode;
 

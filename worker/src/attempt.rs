@@ -1,12 +1,12 @@
-//! An open attempt, from its start to the mark of what follows from it.
+//! Runs an open attempt, from its start to the mark on the ticket that follows it.
 //!
 //! ```text
-//! open ── run, renewing ── settle (row) ── publish what is owed ── mark ── (the slot acks)
+//! open ── run, renewing ── settle (row) ── publish the next ticket ── mark ── (the slot acks)
 //! ```
 //!
-//! A crash anywhere before the settlement: the lease runs out, the rescuer ends the attempt as lost.
-//! After it: the row owes a ticket that the relay publishes, and the spent ticket, which comes again,
-//! opens nothing.
+//! After a crash before the settlement, the lease runs out and the rescuer ends the attempt as lost. After a
+//! crash later, the relay publishes the row's unpublished ticket; the old ticket is redelivered and opens
+//! nothing.
 
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ use crate::outcome::{self, AttemptOutcome, attempt_outcome, sanitise};
 use crate::output::{OutputLimits, Recorder};
 use crate::write_batcher::WriteError;
 
-/// What a worker says of a task that it killed by its own clock.
+/// The error class of a task that this worker killed because its lease had run out by the worker's clock.
 const LEASE_LOST: &str = "lease_lost";
 
-/// Runs an attempt whose open was sent at `sent`, and records its end. `cancels` has seen no cancel that
-/// was told after that.
+/// Runs an attempt whose open was sent at `sent`, and records its end. `cancels` must not have seen a cancel
+/// that arrived after that instant.
 pub(crate) async fn run(
     context: &Context,
     opened: &Opened,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     }
 }
 
-/// All that fences an opened attempt.
+/// Returns the fence of an opened attempt.
 pub(crate) fn held(opened: &Opened) -> AttemptFence {
     AttemptFence { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
@@ -79,7 +79,7 @@ async fn run_task(
     recorder: &Recorder,
 ) -> TaskEnd {
     let Some(task) = context.tasks.get(&opened.task_type) else {
-        // The open asked for this worker's own types only.
+        // An open requests only the task types that this worker runs.
         let message = format!("this worker does not run the task type {}", opened.task_type);
         let outcome = Outcome::CouldNotStart { message, retryable: true };
         return TaskEnd::new(outcome);
@@ -107,7 +107,7 @@ async fn run_task(
     }
 }
 
-/// Records the end: within the task's own transaction if it has one, and else by itself.
+/// Records the end: in the task's own transaction if it has one, otherwise in a separate statement.
 async fn record(
     context: &Context,
     opened: &Opened,
@@ -123,7 +123,7 @@ async fn record(
             .await;
     };
     if settlement.verdict != Decision::Succeed {
-        // Effects that were committed with anything but a success would happen again.
+        // If effects were committed together with a failure, the next attempt would repeat them.
         transaction.rollback().await;
         return record_separately(context, opened, settlement, attempt_outcome, false).await;
     }
@@ -168,8 +168,8 @@ fn settlement(
     }
 }
 
-/// Records an end whose effects have happened, or never will. `may_be_recorded`: the attempt's success may have
-/// been recorded before, with its effects.
+/// Records an end outside the task's transaction, once its effects are committed or can no longer be.
+/// `may_be_recorded`: the success may already be recorded, together with the effects.
 async fn record_separately(
     context: &Context,
     opened: &Opened,
@@ -196,7 +196,7 @@ async fn record_separately(
                 log_end(opened, &attempt_outcome, State::Succeeded, &Decision::Succeed);
             }
             Some(_) => record_late_end(context, opened, attempt_outcome.outcome).await,
-            // Nobody knows what this worker would be late with.
+            // It is unknown what this worker's late result would be.
             None => {}
         },
         Some(_) => record_late_end(context, opened, attempt_outcome.outcome).await,
@@ -204,8 +204,8 @@ async fn record_separately(
     }
 }
 
-/// The result, if the database can keep it. A task that succeeded did its work; it is not done again
-/// because of what it said about it.
+/// Returns the result if the database can store it. A task that succeeded did its work; an unstorable result
+/// does not run it again.
 fn storable_result(opened: &Opened, result: Option<Value>) -> Option<Value> {
     result.filter(|result| match check(result) {
         Ok(()) => true,
@@ -221,14 +221,15 @@ fn storable_result(opened: &Opened, result: Option<Value>) -> Option<Value> {
     })
 }
 
-/// Asks until the journal answers. `None`: the worker has to end first; the lease sees to the rest.
+/// Retries until the write batcher answers. `None`: the worker has to end first, and the lease's expiry settles
+/// the attempt.
 async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleOutcome> {
     let mut without_output = false;
     loop {
         match context.write_batcher.settle(settlement.clone()).await {
             Ok(settled) => return Some(settled),
             Err(WriteError::Data(refused)) => {
-                // Nothing more can be left out, so asking again would only be hot.
+                // Nothing more can be left out, so a retry without a pause would only be a busy loop.
                 if std::mem::replace(&mut without_output, true) {
                     tracing::error!(
                         execution.id = %settlement.fence.execution_id,
@@ -236,7 +237,7 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleO
                     );
                     return None;
                 }
-                // What the task wrote or handed back cannot be stored; that it ended, and how, can.
+                // The task's output or result cannot be stored; that it ended, and how, can.
                 settlement.output = None;
                 settlement.result = None;
                 let class = settlement.error.take().map_or("unstorable".to_owned(), |e| e.0);
@@ -248,7 +249,8 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleO
             }
             Err(WriteError::Unanswered | WriteError::Refused(_)) => {
                 tokio::select! {
-                    // Also after the database answered: an answer that is refused must not be hot.
+                    // The pause also follows an answer of the database: a refused statement must not become a
+                    // busy loop.
                     () = async {
                         context.gate.wait_for_writes().await;
                         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -260,19 +262,19 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleO
     }
 }
 
-/// A while after the hard stop: the process is about to end anyway.
+/// Waits until shortly after the hard stop, when the process is about to end anyway.
 async fn wait_for_process_end(context: &Context) {
     context.hard.cancelled().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
 }
 
-/// Publishes a ticket that a row owes, and marks it. Failing leaves the debt to the relay.
+/// Publishes a row's unpublished ticket and marks it as published. After a failure the relay publishes it.
 pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) {
     let publication = outbox::publication(&context.namespace, unpublished, clock::now());
     match context.publish(publication).await {
         Ok(()) => {
             fault::point("worker.published");
-            // Unmarked, it is published once more, which harms nobody.
+            // Without the mark the ticket is published once more, which does no harm.
             let _ = context.write_batcher.mark(outbox::published(unpublished)).await;
         }
         Err(error) => tracing::debug!(
@@ -282,19 +284,19 @@ pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) 
     }
 }
 
-/// How the attempt is recorded to have ended, as this worker's; `None` also if that cannot be read.
+/// Reads the recorded outcome of this worker's attempt; `None` also if it cannot be read.
 async fn read_recorded_outcome(context: &Context, opened: &Opened) -> Option<String> {
     let look = recorded_outcome(&context.store, context.writer.worker, held(opened));
-    // For the log only: if it cannot be read, nothing is missing.
+    // Only the log needs it, so a failed read has no consequence.
     context.gate.run_statement(look).await.ok().flatten()
 }
 
-/// The end of an attempt that is not this worker's any more, or was recorded before by a settlement
-/// whose answer was lost.
+/// Records the late end of an attempt that this worker has lost, or whose settlement was written although its
+/// answer was lost.
 async fn record_late_end(context: &Context, opened: &Opened, outcome: &str) {
     let worker = context.writer.worker;
     let record = record_late(&context.store, worker, held(opened), outcome, None);
-    // For people only: if it cannot be written, nothing is missing.
+    // Only people read it, so a failed write has no consequence.
     let was_taken = context.gate.run_statement(record).await.unwrap_or(false);
     if was_taken {
         fault::point("worker.late");
@@ -339,7 +341,7 @@ fn log_end(opened: &Opened, attempt_outcome: &AttemptOutcome, state: State, verd
             "attempt {attempt} of {job} ended badly ({reason}); the next is due in {} ms",
             after.as_millis()
         ),
-        // Told as its row has it, once its ticket is published.
+        // `publish` logs a parked execution, once its ticket is published.
         (State::Failed, _) => {}
         _ => tracing::info!(
             job.name = job,

@@ -1,4 +1,4 @@
-//! A worker in a program of one's own.
+//! Builds a worker inside another program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,23 +21,23 @@ use crate::handler::{
 use crate::program;
 use crate::tasks::Task;
 
-/// A worker: the program `worker`, with [handlers](crate::handler) of one's own.
+/// A worker with [handlers](crate::handler) written in Rust; otherwise it is the program `worker`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Worker;
 
 impl Worker {
-    /// A worker with the settings that the environment has for it and nothing to run yet but the
-    /// catalogue, if `WORKER_TASKS` names one.
+    /// Returns a builder with the environment's settings and, as its only task types, those of the catalogue,
+    /// if `WORKER_TASKS` names one.
     pub fn builder() -> WorkerBuilder {
         WorkerBuilder::default()
     }
 }
 
-/// A worker that is being put together.
+/// The configuration of a worker.
 ///
-/// Its settings are those of the program `worker`, from the same environment variables; `--help` of the
-/// finished program lists them. What is [set](Self::setting) here takes their place.
+/// It has the settings of the program `worker`, from the same environment variables; `--help` of the finished
+/// program lists them. A value [set](Self::setting) here takes precedence.
 #[derive(Debug, Default)]
 #[must_use = "a worker does nothing until `run`"]
 pub struct WorkerBuilder {
@@ -47,10 +47,10 @@ pub struct WorkerBuilder {
 }
 
 impl WorkerBuilder {
-    /// Runs jobs whose task is `task_type` by `handler`.
+    /// Runs jobs of the task type `task_type` with `handler`.
     ///
-    /// The name is 1 to 100 of `A-Z a-z 0-9 . _ -`. [`Self::run`] refuses another one, one that was given
-    /// before, and one that the catalogue has, too.
+    /// The name has 1 to 100 characters of `A-Z a-z 0-9 . _ -`. [`Self::run`] refuses any other name, a name
+    /// that was given before, and one that is also in the catalogue.
     pub fn handler<P, H>(self, task_type: impl Into<String>, handler: H) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -59,7 +59,7 @@ impl WorkerBuilder {
         self.handler_with(task_type, HandlerOptions::default(), handler)
     }
 
-    /// [`Self::handler`] with a longest run, another grace or retry settings.
+    /// Adds a [`Self::handler`] with a longest run, another grace or retry settings.
     pub fn handler_with<P, H>(
         mut self,
         task_type: impl Into<String>,
@@ -74,14 +74,14 @@ impl WorkerBuilder {
         self
     }
 
-    /// Says what the params of the handler `task_type` must hold: a JSON Schema (draft 2020-12 unless its
-    /// `$schema` names an older one) of 64 KiB at most, that refers to nothing outside of itself; a text or a
+    /// Sets the schema of the params of the handler `task_type`: a JSON Schema (draft 2020-12 unless its
+    /// `$schema` names an older one) of at most 64 KiB, without references outside itself; a text or a
     /// [`Value`].
     ///
-    /// The worker publishes it as it does the `params_schema` of a catalogue, so that whoever edits, triggers or
-    /// applies with other params is told before anything runs. The handler is given whatever a job has all the
-    /// same. [`Self::run`] refuses a schema that is none, with each place, one for a task type that has no handler
-    /// here, and a second one for the same.
+    /// The worker publishes it like the `params_schema` of a catalogue, so the console rejects other params
+    /// when a job is edited, triggered or applied, before anything runs. The handler still receives the params
+    /// of every job, valid or not. [`Self::run`] refuses an invalid schema, with the place of each problem, a
+    /// schema for a task type without a handler here, and a second one for the same type.
     pub fn params_schema(
         mut self,
         task_type: impl Into<String>,
@@ -91,11 +91,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// Serves this pool with so many slots; with the pools of further calls, and not with those of the
-    /// environment.
+    /// Serves this pool with `slots` slots. Calls add up, and replace the pools of the environment.
     ///
-    /// Workers of one pool should offer the same task types, so a program with handlers usually has a pool
-    /// of its own.
+    /// Workers of one pool should offer the same task types, so a program with handlers usually has its own
+    /// pool.
     pub fn pool(mut self, name: &str, slots: u32) -> Self {
         let pools = self.settings.entry("WORKER_POOLS".to_owned()).or_default();
         let comma = if pools.is_empty() { "" } else { "," };
@@ -103,33 +102,33 @@ impl WorkerBuilder {
         self.setting("WORKER_SLOTS", "")
     }
 
-    /// Gives a setting, in the place of the environment variable of this name: `("LEASE_MS", "60000")`.
-    /// It is checked like that one.
+    /// Sets a setting in place of the environment variable of this name: `("LEASE_MS", "60000")`. The same
+    /// checks apply.
     pub fn setting(mut self, variable: &str, value: impl Into<String>) -> Self {
         self.settings.insert(variable.to_owned(), value.into());
         self
     }
 
-    /// Leaves the command line to the program. Otherwise [`Self::run`] answers `--help` and `--version` and
-    /// refuses everything else.
+    /// Leaves the command line to the program. By default [`Self::run`] answers `--help` and `--version` and
+    /// refuses all other arguments.
     ///
     /// The worker starts its own program again, with the first argument `guard`, for each command of the
-    /// catalogue. So a program that looks at its arguments before [`Self::run`], and one that takes long
-    /// until then, calls [`run_guard_if_requested`] first thing in `main`.
+    /// catalogue. So a program that reads its arguments before [`Self::run`], or takes long until then, must
+    /// call [`run_guard_if_requested`] first in `main`.
     pub fn custom_arguments(mut self) -> Self {
         self.custom_arguments = true;
         self
     }
 
-    /// Runs the worker: the whole program, to be returned from `main`.
+    /// Runs the worker; return its result from `main`.
     ///
-    /// Reads the settings, waits for its servers as long as it takes, answers health checks, and takes
-    /// tickets until SIGTERM or SIGINT; then tasks may end within `SHUTDOWN_GRACE_MS`. The exit status is 0
-    /// after a stop that was asked for, 2 for what is wrong with the settings, handlers or arguments (all of
-    /// it at once, on standard error), 1 for anything else.
+    /// Reads the settings, waits for its servers without a limit, answers health checks, and takes tickets
+    /// until SIGTERM or SIGINT; then tasks may end within `SHUTDOWN_GRACE_MS`. The exit status is 0 after such
+    /// a stop, 2 if settings, handlers or arguments are invalid (all problems at once, on standard error), 1
+    /// for any other error.
     ///
-    /// It starts its own threads, so it is to be called outside of any runtime: from a plain `fn main`, not
-    /// under `#[tokio::main]`; that is refused, too.
+    /// It starts its own threads, so call it outside of any runtime: from a plain `fn main`, not under
+    /// `#[tokio::main]`, where it returns an error, too.
     pub fn run(self) -> ExitCode {
         // A guard must start fast and stay small.
         run_guard_if_requested();
@@ -151,7 +150,7 @@ impl WorkerBuilder {
         })
     }
 
-    /// The settings, if they and the handlers are in order.
+    /// Returns the settings, if they and the handlers are valid.
     fn checked(&self) -> Result<WorkerSettings, String> {
         let given = |(name, _): &(String, String)| self.settings.contains_key(name);
         let others = process_environment().filter(|variable| !given(variable));
@@ -159,7 +158,7 @@ impl WorkerBuilder {
         let settings = WorkerSettings::from_env(others.chain(set));
         let mut problems = self.handlers.problems();
         problems.extend(self.settings.keys().filter_map(|name| {
-            // Those that look like settings are among the environment's problems already.
+            // Names that look like settings are already among the environment's problems.
             let said = unknown_setting_reason(Program::Worker, name)?;
             let is_reported = matches!(&settings, Err(errors) if errors.problems().iter().any(|it| it.name() == name));
             (!is_reported).then(|| format!("the setting `{}`: {said}", escaped(name)))
@@ -185,11 +184,11 @@ fn count(problems: usize) -> String {
     if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// The handlers of a program, in the order given.
+/// The handlers of a program, in the order of their addition.
 #[derive(Default)]
 pub(crate) struct Handlers {
     all: Vec<(String, HandlerOptions, AnyHandler)>,
-    /// What the params of some of them must hold, by their names.
+    /// The schemas of the params of some of them, by task type.
     schemas: Vec<(String, ParamsSchema)>,
 }
 
@@ -198,7 +197,7 @@ impl Handlers {
         self.all.is_empty()
     }
 
-    /// What is wrong with their names and options.
+    /// Returns the problems of their names and options.
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (nth, (name, options, _)) in self.all.iter().enumerate() {
@@ -216,7 +215,7 @@ impl Handlers {
         problems
     }
 
-    /// What is wrong with what their params must hold.
+    /// Returns the problems of their schemas.
     fn schema_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (nth, (name, schema)) in self.schemas.iter().enumerate() {
@@ -236,12 +235,12 @@ impl Handlers {
         problems
     }
 
-    /// The task types that they are.
+    /// Converts them into task types.
     pub(crate) fn into_tasks(
         self,
         host: &Arc<HandlerHost>,
     ) -> impl Iterator<Item = (String, Task)> {
-        // What cannot be read was refused before.
+        // Invalid schemas were refused before.
         let mut schemas: BTreeMap<String, Value> = self
             .schemas
             .into_iter()

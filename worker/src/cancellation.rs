@@ -1,7 +1,6 @@
-//! The end that is imposed on what runs in the worker itself: a request, a mail, the reading of a secret.
+//! Cancels work that runs in the worker itself: a request, a mail, the reading of a secret.
 //!
-//! It has no process that could be told to clear up. Whoever runs it drops it, and with it its
-//! connection.
+//! Such work has no process that could clear up. Its executor drops its future, and with it the connection.
 
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::executor::{HostInstant, Outcome, StopReason, TaskControl};
 
-/// Waits until the task must not go on, and says why: it was told to stop, its lease is over, or it
-/// has run for `timeout`.
+/// Waits until the task must end, and returns the outcome: it was stopped, its lease is over, or it has run for
+/// `timeout`.
 pub(crate) async fn wait_for_cancellation(control: &mut TaskControl, timeout: Duration) -> Outcome {
-    // A timeout that overflows the clock is no timeout.
+    // A timeout beyond the clock's range counts as no timeout.
     let timeout_at = Instant::now() + timeout.min(Duration::from_hours(365 * 24));
     loop {
         if let Some(order) = control.stop_order() {

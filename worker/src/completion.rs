@@ -1,12 +1,12 @@
-//! The record of a success in the transaction that bears the task's effects.
+//! Records a success in the transaction that holds the task's effects.
 //!
 //! ```text
 //! statement ── settle (last statement, fenced) ── commit
 //! ```
 //!
-//! All or nothing: a settlement that is fenced or comes after a newer firing took the execution's place, a refused commit and a crash at any place roll the effects back. If
-//! the answer to the commit is lost, the row tells how it went; the task is never run again for it within
-//! the same attempt.
+//! All or nothing: the effects are rolled back when the settlement is fenced, when a newer firing has replaced
+//! the execution, when the commit is refused, and after a crash at any place. If the answer to the commit is
+//! lost, the row shows the outcome; the same attempt never runs the task again for that.
 
 use std::time::Duration;
 
@@ -18,26 +18,26 @@ use tokio::time::{Instant, sleep};
 use crate::executor::Outcome;
 use crate::sql;
 
-/// For how long a row that somebody else has locked is asked for again.
+/// How long the statement is retried while another transaction has locked the row.
 const LOCKED_RETRY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two askings; whoever locks such a row does so for one statement.
+/// Pause between two tries; another transaction locks such a row for one statement only.
 const LOCKED_RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// How it went.
+/// The outcome of a completion.
 #[derive(Debug)]
 pub(crate) enum CompletionOutcome {
-    /// Recorded, effects and all.
+    /// The success is recorded, with its effects.
     Done,
-    /// The attempt is not this worker's any more: nothing has happened.
+    /// This worker has lost the attempt: nothing has happened.
     Fenced,
-    /// Refused: nothing has happened, and the attempt ends like this.
+    /// The database refused it: nothing has happened, and the attempt ends with this outcome.
     Refused(Outcome),
-    /// Nobody answered. If the attempt can still be ended like this, nothing has happened; if it cannot,
-    /// it was recorded, or somebody else has ended it.
+    /// The answer is unknown. If a settlement with this outcome succeeds, nothing had happened; otherwise the
+    /// success was recorded, or another process has ended the attempt.
     Unknown(Outcome),
 }
 
-/// Settles in `transaction`, and commits it.
+/// Settles in `transaction` and commits it.
 pub(crate) async fn complete(
     mut transaction: TaskTransaction,
     settlement: &Settlement,
@@ -59,7 +59,7 @@ pub(crate) async fn complete(
             return CompletionOutcome::Refused(Outcome::Failed { class, message });
         }
         Err(failure) => {
-            // It may be waiting for its statement still.
+            // Its statement may still be running.
             transaction.kill().await;
             return CompletionOutcome::Refused(sql::failure_outcome(failure, false));
         }

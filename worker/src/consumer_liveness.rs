@@ -1,11 +1,10 @@
-//! Whether the slots that are free consume: "alive but not consuming" told from healthy.
+//! Reports in the liveness whether the free slots consume, to tell "alive but not consuming" from healthy.
 //!
-//! A worker can live, be connected and ready, and take nothing all the same: a slot whose consumer
-//! cannot be set up, or that is gone. What it could run waits in its queue, and nothing else shows it.
-//! So each pool has a pulse in the liveness, which beats unless some slot of it has not been where it
-//! should be, consuming or busy with a ticket, for too long. A task that runs for a day is no silence.
-//! Nor does time count in which a restart would cure nothing: the database does not answer, so slots
-//! must not consume; the broker does not; the worker is stopping.
+//! A worker can be alive, connected and ready, and still take no tickets: when a slot's consumer is gone or
+//! cannot be set up. Its tickets wait in the queue, and nothing else shows it. So each pool has a heartbeat in
+//! the liveness, which stops when one of its slots has been neither consuming nor busy with a ticket for too
+//! long. A task that runs for a day counts as busy. Time in which a restart would cure nothing does not count:
+//! the database does not answer, so slots must not consume; the broker does not answer; the worker is stopping.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -19,23 +18,22 @@ use sexton_service::health::{Heartbeat, Liveness};
 
 use crate::context::Context;
 
-/// For so long a free slot may be without a consumer, connections that came and went in between not
-/// counted, before `/livez` says so. A consumer is set up within seconds of a connection; what takes
-/// longer than this does not cure itself.
+/// How long a free slot may be without a consumer before `/livez` says so; interrupted connections do not reset
+/// it. A consumer is set up within seconds of a connection; a delay beyond this limit needs a restart.
 const MAX_IDLE: Duration = Duration::from_mins(1);
-/// Between two looks.
+/// Interval of the checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// The pulse itself: some looks.
+/// Timeout of the heartbeat itself: several checks.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What one slot is at.
+/// The state of one slot.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotStatus {
     consuming: ConsumerStatus,
     busy: Arc<AtomicBool>,
 }
 
-/// A slot has a ticket in hand as long as this lives.
+/// Marks the slot as busy with a ticket until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<AtomicBool>);
 
@@ -44,7 +42,7 @@ impl SlotStatus {
         Self { consuming: consumer.consuming(), busy: Arc::default() }
     }
 
-    /// The slot takes a ticket in hand.
+    /// Marks the slot as busy.
     pub(crate) fn busy(&self) -> Busy {
         self.busy.store(true, Ordering::Relaxed);
         Busy(Arc::clone(&self.busy))
@@ -70,7 +68,7 @@ impl ConsumerLiveness {
         self.0.entry(pool.clone()).or_default().push(slot_status);
     }
 
-    /// Shows it in the liveness as long as it is polled.
+    /// Reports the slots' state in the liveness as long as it is polled.
     pub(crate) async fn report(
         self,
         context: Arc<Context>,
@@ -105,7 +103,7 @@ impl ConsumerLiveness {
 struct Pool {
     heartbeat: Heartbeat,
     statuses: Vec<SlotStatus>,
-    /// For how long not all of them have been well.
+    /// How long at least one of them has been unhealthy.
     unhealthy_for: Duration,
 }
 

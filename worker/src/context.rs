@@ -1,4 +1,4 @@
-//! What the slots of a worker share.
+//! State that the slots of a worker share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,42 +23,42 @@ use crate::schema_cache::SchemaCache;
 use crate::tasks::Tasks;
 use crate::write_batcher::{WriteBatcher, Writer};
 
-/// One per worker, behind an `Arc`.
+/// The shared state of a worker, behind an `Arc`.
 pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) write_batcher: WriteBatcher,
     pub(crate) gate: Gate,
     pub(crate) publisher: Publisher,
     pub(crate) queue_health: QueueHealth,
-    /// Tells of parked tasks.
+    /// Logs parked executions.
     pub(crate) parked_log: ParkedLog,
     pub(crate) namespace: Namespace,
     pub(crate) tasks: Tasks,
     pub(crate) writer: Writer,
-    /// For jobs that do not say.
+    /// The retry policy of jobs without their own.
     pub(crate) retry: RetryPolicy,
-    /// Types of tasks of other programs that are adopted though no worker offers them.
+    /// Types of foreign tasks that are adopted even if no worker offers them.
     pub(crate) foreign_types: TypePatterns,
-    /// For the params of tasks of other programs.
+    /// Validates the params of foreign tasks.
     pub(crate) schema_cache: SchemaCache,
-    /// What is masked in output and messages.
+    /// The pattern that is masked in output and messages.
     pub(crate) mask: Option<Arc<Regex>>,
-    /// What running attempts write is stored by it.
+    /// Stores the output of running attempts.
     pub(crate) streaming: Streaming,
-    /// Counts the cancels that were heard of; each makes every running attempt renew at once.
+    /// Counts the cancels received; each makes every running attempt renew at once.
     pub(crate) cancels: watch::Sender<u64>,
-    /// Cancelled when no further ticket may be taken.
+    /// Cancelled when no more tickets may be taken.
     pub(crate) soft: CancellationToken,
     /// Cancelled when running tasks must end.
     pub(crate) hard: CancellationToken,
     /// How long a ticket may stay unacknowledged.
     pub(crate) ack_deadline: Duration,
-    /// What the guards of tasks hold, if this worker has a lock file.
+    /// The lock file that the guards of tasks hold, if this worker has one.
     pub(crate) instance_lock: Option<InstanceLockFile>,
 }
 
 impl Context {
-    /// Publishes one message, and reports how its queue took it.
+    /// Publishes one message, and records whether its queue accepted it.
     pub(crate) async fn publish(&self, publication: Publication) -> Result<(), PublishError> {
         let queue = publication.queue().to_owned();
         let published = self.publisher.publish_one(publication).await;
@@ -66,8 +66,8 @@ impl Context {
         published
     }
 
-    /// By which policy the end of an attempt is decided: the job's, where that says nothing the
-    /// catalogue's, then this worker's.
+    /// Returns the policy that decides the end of an attempt: the job's settings, then the catalogue's, then
+    /// this worker's.
     pub(crate) fn policy(&self, opened: &Opened) -> RetryPolicy {
         match self.tasks.get(&opened.task_type) {
             Some(task) => self.retry.with(&task.retry).with(&opened.retry),
@@ -75,7 +75,7 @@ impl Context {
         }
     }
 
-    /// A fresh mark for an open.
+    /// Creates a new token for an open.
     pub(crate) fn new_token() -> OpenToken {
         OpenToken::new(Uuid::new_v4())
     }

@@ -1,8 +1,8 @@
-//! The seam between an attempt and the thing that runs its task.
+//! The interface between an attempt and the code that runs its task.
 //!
-//! The attempt's owner gives a [`TaskRun`] (what to run) and a [`TaskControl`] (how long it may go
-//! on) to an [`Executor`] and receives a [`TaskEnd`]. Executors know nothing of the protocol
-//! and decide nothing about retries: they say what happened, and whether trying again can help.
+//! The attempt's owner gives a [`TaskRun`] (what to run) and a [`TaskControl`] (how long it may run) to an
+//! [`Executor`] and receives a [`TaskEnd`]. Executors do not know the protocol and decide nothing about
+//! retries: they report what happened, and whether a retry can help.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub use crate::guard::HostInstant;
 use crate::instance_lock::InstanceLockFile;
 use crate::output::{Output, Recorder};
 
-/// Tells the wall-clock time; the binary hands in the real one.
+/// Returns the wall-clock time; the binary passes the real clock.
 pub type WallClock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// Runs tasks of one type.
@@ -26,34 +26,34 @@ pub type WallClock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 pub trait Executor: Send + Sync {
     /// Runs one attempt to its end.
     ///
-    /// Never fails: whatever goes wrong is a [`TaskEnd`]. It returns soon after `control` says stop
-    /// or the lease is over, and when it has returned, nothing of the task runs any more (a process
-    /// stuck in the kernel excepted).
+    /// Never fails: every error is a [`TaskEnd`]. It returns soon after `control` orders a stop or the lease
+    /// ends, and when it has returned, nothing of the task runs any more (except a process stuck in the
+    /// kernel).
     ///
     /// # Cancellation and crashes
     ///
-    /// Dropping the future stops the task at once, and so does the death of the process.
+    /// Dropping the future stops the task at once, and so does the death of this process.
     async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd;
 }
 
-/// One attempt at a task.
+/// The description of one attempt at a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRun {
-    /// The execution that this is an attempt of.
+    /// The attempt's execution.
     pub execution_id: Uuid,
     /// The attempt's number, from 1.
     pub attempt: u32,
     /// The job's name.
     pub job: String,
-    /// What the job is about, if it names something.
+    /// The job's target, if it has one.
     pub target: Option<String>,
-    /// The execution's key within its job.
+    /// The execution key, unique within its job.
     pub execution_key: String,
     /// The nominal time of the firing.
     pub scheduled_for: DateTime<Utc>,
-    /// When the timeout will be over, by the wall clock; told to the task for its own planning.
+    /// When the attempt times out, by the wall clock; the task receives it for its own planning.
     pub deadline: DateTime<Utc>,
-    /// The same over all attempts, retries and requeues of the execution.
+    /// The idempotency key, the same over all attempts, retries and requeues of the execution.
     pub idempotency_key: String,
     /// The task's parameters.
     pub params: Value,
@@ -64,26 +64,26 @@ pub struct TaskRun {
 /// Why the attempt's owner stops a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// Someone asked for the execution to be cancelled.
+    /// An operator or a program cancelled the execution.
     Cancelled,
-    /// The worker shuts down and has no more time to give.
+    /// The worker shuts down, and its grace is over.
     Interrupted,
-    /// The attempt is not this worker's any more. Always at once: another may be running already.
+    /// This worker has lost the attempt. Such a stop has no grace: another attempt may be running already.
     LeaseLost,
 }
 
-/// The word to stop.
+/// An order to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopOrder {
-    /// Why.
+    /// The reason.
     pub reason: StopReason,
-    /// Whether the task is denied the grace to clear up after itself.
+    /// Whether the task gets no grace to clear up.
     pub at_once: bool,
 }
 
 impl StopOrder {
-    /// Both orders in one: the first reason stays, except that a lost lease outranks everything;
-    /// haste is never taken back.
+    /// Merges two orders: the first reason stays, except that a lost lease outranks every other; an order
+    /// without grace stays one.
     fn merge(self, later: Self) -> Self {
         let lost = later.reason == StopReason::LeaseLost;
         let reason = if lost { later.reason } else { self.reason };
@@ -91,11 +91,11 @@ impl StopOrder {
     }
 }
 
-/// The owner's end: says how long a task may go on, and when it must stop.
+/// The owner's end: says how long a task may run, and when it must stop.
 #[derive(Debug)]
 pub struct TaskSupervisor(watch::Sender<SupervisorState>);
 
-/// The executor's end of a [`TaskSupervisor`], and where it writes what the task says.
+/// The executor's end of a [`TaskSupervisor`], with the recorder of the task's output.
 #[derive(Debug)]
 pub struct TaskControl {
     state: watch::Receiver<SupervisorState>,
@@ -110,15 +110,15 @@ struct SupervisorState {
 }
 
 impl TaskSupervisor {
-    /// Both ends, for a task whose lease lasts until `lease` unless it is renewed.
+    /// Creates both ends, for a task whose lease lasts until `lease` unless it is renewed.
     ///
-    /// `lease` already has the margin taken off: the task is killed at that very instant. If the
-    /// supervisor is dropped, the task goes on until then.
+    /// The margin is already subtracted from `lease`: the task is killed at that very instant. If the
+    /// supervisor is dropped, the task runs until then.
     pub fn new(lease: HostInstant) -> (Self, TaskControl) {
         Self::with_recorder(lease, Recorder::default())
     }
 
-    /// The same; what the task says goes to `recorder`.
+    /// Creates both ends like [`new`](Self::new); the task's output goes to `recorder`.
     pub fn with_recorder(lease: HostInstant, recorder: Recorder) -> (Self, TaskControl) {
         let (sender, state) = watch::channel(SupervisorState { lease, stop: None });
         (Self(sender), TaskControl { state, recorder, instance_lock: None })
@@ -134,7 +134,7 @@ impl TaskSupervisor {
         self.order(StopOrder { reason, at_once: reason == StopReason::LeaseLost });
     }
 
-    /// Stops the task without grace; also after [`stop`](Self::stop), to hurry it.
+    /// Stops the task without grace, also if a stop with grace has begun.
     pub fn stop_at_once(&self, reason: StopReason) {
         self.order(StopOrder { reason, at_once: true });
     }
@@ -147,34 +147,34 @@ impl TaskSupervisor {
 }
 
 impl TaskControl {
-    /// The lease's present end.
+    /// Returns the lease's present end.
     pub fn lease(&self) -> HostInstant {
         self.state.borrow().lease
     }
 
-    /// The word to stop, if it was given.
+    /// Returns the order to stop, if there is one.
     pub fn stop_order(&self) -> Option<StopOrder> {
         self.state.borrow().stop
     }
 
-    /// Hands over what keeps the worker's seat until everything of the task is gone.
+    /// Adds the lock file that must stay locked until everything of the task has ended.
     pub(crate) fn with_instance_lock(self, instance_lock: Option<InstanceLockFile>) -> Self {
         Self { instance_lock, ..self }
     }
 
-    /// What keeps the worker's seat, for whatever outlives the task.
+    /// Returns the lock file, for processes that may outlive the worker.
     pub(crate) fn instance_lock(&self) -> Option<InstanceLockFile> {
         self.instance_lock.clone()
     }
 
-    /// Where to write what the task says, after telling it which values to mask.
+    /// Returns the recorder of the task's output. Add the values to mask first.
     pub fn output(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// Waits until the lease or the order to stop changes; for ever if nobody can change them.
+    /// Waits until the lease or the order to stop changes; for ever once the supervisor is dropped.
     ///
-    /// Cancellation safe: a change that was not waited for to the end is reported next time.
+    /// Cancellation safe: a change that occurs while the future is dropped is reported next time.
     pub async fn changed(&mut self) {
         if self.state.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -182,41 +182,42 @@ impl TaskControl {
     }
 }
 
-/// How an attempt's task ended.
+/// The end of an attempt's task.
 #[derive(Debug)]
 pub struct TaskEnd {
-    /// What it means.
+    /// The outcome.
     pub outcome: Outcome,
     /// The exit code, if a process exited.
     pub exit_code: Option<i32>,
     /// The signal, if one ended a process.
     pub signal: Option<i32>,
-    /// What it wrote, but for what was stored while it ran. For whoever runs a task without a worker: the
-    /// record takes it from the [`Recorder`].
+    /// The output, without what was stored while the task ran. It is for callers without a worker: the record
+    /// takes the output from the [`Recorder`].
     pub output: Output,
-    /// What it hands back, whatever the outcome. Left out of the record, with a warning, where it does
-    /// not hold what [`sexton_model::result`] asks: at most 64 KiB of JSON, 64 levels, no U+0000.
+    /// The task's result, whatever the outcome. It is left out of the record, with a warning, if it violates
+    /// the limits of [`sexton_model::result`]: at most 64 KiB of JSON, 64 levels, no U+0000.
     pub result: Option<Value>,
-    /// Whether the task had a part in recording it.
+    /// Whether the task took part in recording its success.
     pub success_record: SuccessRecord,
 }
 
-/// How the record of a task's success and its effects belong together.
+/// How the record of a task's success is tied to its effects.
 #[derive(Debug, Default)]
 pub enum SuccessRecord {
-    /// Not at all: the effects have happened, the record follows.
+    /// Not at all: the effects have happened, and the record follows.
     #[default]
     Separate,
-    /// In this transaction, sealed: the success is recorded in it, or it is rolled back with the effects.
-    /// Only with [`Outcome::Succeeded`].
+    /// By this transaction: the success is recorded in it, or it is rolled back together with the effects. Only
+    /// with [`Outcome::Succeeded`].
     InTransaction(TaskTransaction),
-    /// The task may have recorded its success itself. If it has, whatever else it ended with is void.
+    /// Unknown: the task may have recorded its success itself. If it has, that success replaces every other
+    /// end.
     Unknown,
 }
 
 impl TaskEnd {
-    /// An end of which nothing is known but what it means; the rest is set by name:
-    /// `TaskEnd { exit_code: Some(0), ..TaskEnd::new(Outcome::Succeeded) }`.
+    /// Creates an end with this outcome and nothing else; set the remaining fields by name: `TaskEnd {
+    /// exit_code: Some(0), ..TaskEnd::new(Outcome::Succeeded) }`.
     pub fn new(outcome: Outcome) -> Self {
         let output = Output::default();
         let success_record = SuccessRecord::Separate;
@@ -224,71 +225,71 @@ impl TaskEnd {
     }
 }
 
-/// What a task's end means. One variant for each way in which it is settled.
+/// The outcome of a task, with one variant for each way in which it is settled.
 ///
 /// `class` groups failures of a kind (`exit_3`); `message` is for people and bounded in length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done.
+    /// The task has done its work.
     Succeeded,
-    /// The task asks to be tried again later.
+    /// The task wants to be retried later.
     Retry {
         /// Kind of failure.
         class: String,
-        /// What it said.
+        /// The task's message.
         message: String,
-        /// The shortest wait that it wishes for; the retry policy's is taken if that is longer.
+        /// The shortest wait; a longer one of the retry policy takes precedence.
         after: Option<Duration>,
     },
-    /// The task says that it is too early and asks to be run later. Costs nothing.
+    /// The task reports that it is too early and wants to run later. Costs nothing.
     Snoozed {
-        /// How much later, from its end; 1 s to 7 days, what is outside becomes the nearest.
+        /// The wait from the task's end; the nearest value of 1 s to 7 days.
         after: Duration,
     },
-    /// The task says that trying again cannot help.
+    /// The task reports that a retry cannot help.
     Permanent {
         /// Kind of failure.
         class: String,
-        /// What it said.
+        /// The task's message.
         message: String,
     },
-    /// An ordinary error; trying again may help.
+    /// An ordinary error; a retry may help.
     Failed {
         /// Kind of failure.
         class: String,
-        /// What it said.
+        /// The task's message.
         message: String,
     },
-    /// A signal that was none of ours ended it (a crash, the OOM killer).
+    /// A signal that the platform did not send ended it (a crash, the OOM killer).
     Signalled {
         /// The signal's number.
         signal: i32,
-        /// What it said.
+        /// The task's message.
         message: String,
     },
-    /// It was killed because it used more memory than it may, or than the system had.
+    /// It was killed because it exceeded its memory limit, or because the system's memory ran out.
     OutOfMemory {
-        /// Whose limit it was.
+        /// Which limit was reached.
         message: String,
     },
     /// It ran for longer than its timeout and was stopped.
     TimedOut,
-    /// It was stopped because the execution is to be cancelled.
+    /// It was stopped because the execution was cancelled.
     Cancelled,
-    /// It was stopped because the attempt is no longer this worker's; nothing is to be recorded.
+    /// It was stopped because this worker has lost the attempt; nothing may be recorded.
     LeaseLost,
     /// It was stopped because the worker shuts down.
     Interrupted,
     /// It was never started.
     CouldNotStart {
-        /// Why not.
+        /// The reason.
         message: String,
-        /// Whether trying again may help.
+        /// Whether a retry may help.
         retryable: bool,
     },
-    /// Its guard vanished, so it was killed without a word about how far it came.
+    /// Its guard vanished without a report, so the worker killed it.
     GuardLost {
-        /// What was seen.
+        /// What the worker observed.
         message: String,
     },
 }

@@ -1,10 +1,11 @@
-//! Whether the database takes this worker's writes, as all its slots see it.
+//! Tracks, for all slots of a worker, whether the database takes writes.
 //!
-//! The first statement that fails closes the gate: idle slots cancel their consumers and wait, so that no
-//! ticket is delivered to a worker that could not open it. A probe, which is a committed write, ends that.
+//! The first failed statement closes the gate: idle slots cancel their consumers and wait, so that the broker
+//! delivers no ticket to a worker that could not open it. A successful probe, which is a committed write, ends
+//! that.
 //!
-//! A server can take the probe and refuse opens all the same (a table space that is full). So after a refused
-//! open only what needs no open goes on at once. Consumption waits longer with each trial that failed, and then one
+//! A server may accept the probe and still refuse opens (a full table space). After a refused open, therefore,
+//! only work that needs no open continues at once. Consumption waits longer after each failed trial; then one
 //! slot of each pool consumes, one ticket at a time, until an open is written.
 
 mod trials;
@@ -26,37 +27,37 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 pub(crate) use self::trials::TrialPermit;
 use self::trials::Trials;
 
-/// Before a database that has failed is probed. Before a trial, doubled with each trial that failed.
+/// Pause before a probe of a failed database, and before a trial, where each failed trial doubles it.
 const PROBE_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause before a trial.
 const MAX_TRIAL_PAUSE: Duration = Duration::from_secs(30);
-/// For a probe. Short: one that was sent while the network swallowed everything is not answered
-/// afterwards either, and the next one is.
+/// Timeout of a probe. It is short: a probe sent while the network drops everything is never answered, and the
+/// next one is.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long one statement outside the journal may take.
+/// Timeout of one statement outside the write batcher.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A trial in which nothing has failed by then ends with an open gate: the queues are empty. Longer than any
-/// statement may take.
+/// A trial without a failure for this long opens the gate: the queues are empty. Longer than any statement may
+/// take.
 const IDLE_TRIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Every slot may consume.
     Open,
-    /// One slot of each pool may.
+    /// One slot of each pool may consume.
     Trial,
-    /// None may, but the database takes writes: what is in hand can be recorded.
+    /// No slot may consume, but the database takes writes: results can be recorded.
     Writable,
-    /// None may.
+    /// No slot may consume.
     Closed,
 }
 
 /// What a slot may do.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// Consume.
+    /// Consume without a limit.
     All,
-    /// Consume one ticket at a time, for its pool.
+    /// Consume one ticket at a time, on behalf of its pool.
     Trial(TrialPermit),
 }
 
@@ -65,11 +66,11 @@ pub(crate) enum Admission {
 pub(crate) struct Gate {
     state: watch::Sender<State>,
     trials: Trials,
-    /// An open was refused, and none was written since.
+    /// Whether an open was refused since the last one that was written.
     open_was_refused: Arc<AtomicBool>,
-    /// Trials since the last open that was written.
+    /// Failed trials since the last open that was written.
     failed_trials: Arc<AtomicU32>,
-    /// Opens that were written, ever.
+    /// Opens written since the start.
     opens_written: Arc<AtomicU64>,
     /// Whether the last probe was committed.
     accepts_writes: Arc<AtomicBool>,
@@ -77,7 +78,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Open: the start has reached the database.
+    /// Returns an open gate: the start has reached the database.
     pub(crate) fn new(reachability: Reachability) -> Self {
         Self {
             state: watch::Sender::new(State::Open),
@@ -90,30 +91,30 @@ impl Gate {
         }
     }
 
-    /// A statement failed.
+    /// Records a failed statement.
     pub(crate) fn record_failure(&self, error: &dyn Display) {
         self.reachability.record_failure(error);
         self.state.send_replace(State::Closed);
     }
 
-    /// A statement succeeded.
+    /// Records a successful statement.
     pub(crate) fn record_success(&self) {
         self.reachability.record_success();
     }
 
-    /// The write that a delivery needs was not written, perhaps for no reason of the delivery's own; its failure was
-    /// reported already.
+    /// Records that a delivery's write failed, perhaps for a reason outside the delivery; the failure itself
+    /// was reported already.
     pub(crate) fn record_open_failed(&self) {
         self.open_was_refused.store(true, Ordering::Relaxed);
     }
 
-    /// The write that a delivery needs was written: a trial has succeeded.
+    /// Records that a delivery's write succeeded, and with it a trial.
     pub(crate) fn record_open_written(&self) {
         self.opens_written.fetch_add(1, Ordering::Relaxed);
         self.open_if(|state| matches!(state, State::Trial | State::Writable));
     }
 
-    /// Forgets the failed opens, and opens the gate if its state allows.
+    /// Forgets the failed opens, and opens the gate if `may_open` accepts its state.
     fn open_if(&self, may_open: impl FnOnce(State) -> bool) {
         self.open_was_refused.store(false, Ordering::Relaxed);
         self.failed_trials.store(0, Ordering::Relaxed);
@@ -126,12 +127,12 @@ impl Gate {
         });
     }
 
-    /// How many opens were written: if there are more after a failure than before, it was the failed one's own.
+    /// Returns the number of opens written. If it grew after a failure, the failed write itself was the cause.
     pub(crate) fn opens_written(&self) -> u64 {
         self.opens_written.load(Ordering::Relaxed)
     }
 
-    /// Whether the database takes other writes than those that deliveries need.
+    /// Returns whether the database takes writes other than those for deliveries.
     pub(crate) fn accepts_writes(&self) -> bool {
         self.accepts_writes.load(Ordering::Relaxed)
     }
@@ -140,7 +141,7 @@ impl Gate {
         *self.state.borrow() == State::Open
     }
 
-    /// What a slot of `pool` may do now; `None`: nothing.
+    /// Returns what a slot of `pool` may do now; `None`: nothing.
     pub(crate) fn admission(&self, pool: &PoolName) -> Option<Admission> {
         let state = *self.state.borrow();
         match state {
@@ -150,7 +151,7 @@ impl Gate {
         }
     }
 
-    /// The same, as soon as it may do anything. Cancel-safe.
+    /// Waits until a slot of `pool` may do something, and returns it. Cancel-safe.
     pub(crate) async fn wait_for_admission(&self, pool: &PoolName) -> Admission {
         let mut state = self.state.subscribe();
         loop {
@@ -176,16 +177,16 @@ impl Gate {
         self.wait_to_leave(State::Closed).await;
     }
 
-    /// Waits until a write that failed for a delivery may be tried again. Cancel-safe.
+    /// Waits until a delivery's failed write may be tried again. Cancel-safe.
     pub(crate) async fn wait_for_retry(&self) {
         let may_retry = |state: &State| matches!(state, State::Open | State::Trial);
         let _ = self.state.subscribe().wait_for(may_retry).await;
     }
 
-    /// Runs a statement outside the journal: bounded, and its result is reported to the gate.
+    /// Runs a statement outside the write batcher, with a timeout, and reports its result to the gate.
     ///
-    /// A server that vanished without a word leaves the client waiting for ever otherwise; the
-    /// abandoned connection is discarded.
+    /// Without the timeout, a client would wait for ever for a server that vanished; the abandoned connection
+    /// is discarded.
     pub(crate) async fn run_statement<T>(
         &self,
         statement: impl Future<Output = Result<T, StoreError>>,
@@ -200,7 +201,8 @@ impl Gate {
         answer
     }
 
-    /// The same for a delivery's write: a refusal that may be the delivery's own is not reported.
+    /// Runs a delivery's write like [`run_statement`](Self::run_statement), but does not report a refusal that
+    /// the delivery may have caused.
     pub(crate) async fn run_delivery_statement<T>(
         &self,
         statement: impl Future<Output = Result<T, StoreError>>,
@@ -224,7 +226,7 @@ impl Gate {
         let mut next_trial = None;
         loop {
             self.wait_for(State::Closed).await;
-            // Failures meanwhile do not put the trial off.
+            // Failures meanwhile do not postpone the trial.
             let failed_trials = self.failed_trials.load(Ordering::Relaxed);
             let trial =
                 *next_trial.get_or_insert_with(|| Instant::now() + pause(failed_trials, longest));
@@ -260,7 +262,7 @@ impl Gate {
         let probed = with_timeout(PROBE_TIMEOUT, probe).await;
         match &probed {
             Ok(true) => self.reachability.record_success(),
-            // A restored backup has forgotten the row; the next heartbeat inserts it.
+            // A restored backup has lost the row; the next heartbeat inserts it.
             Ok(false) => {}
             Err(error) => self.reachability.record_failure(error),
         }
@@ -269,7 +271,7 @@ impl Gate {
         succeeded
     }
 
-    /// Waits for a trial's end, and opens the gate if nothing has failed in it.
+    /// Waits for a trial's end, and opens the gate if nothing failed in it.
     async fn end_idle_trial(&self) {
         if timeout(IDLE_TRIAL_TIMEOUT, self.wait_to_leave(State::Trial)).await.is_err() {
             self.open_if(|state| state == State::Trial);
@@ -277,7 +279,7 @@ impl Gate {
     }
 }
 
-/// Before the next trial, after so many that failed.
+/// Returns the pause before the next trial, after `failed_trials` failures.
 fn pause(failed_trials: u32, longest: Duration) -> Duration {
     PROBE_PAUSE.saturating_mul(2_u32.saturating_pow(failed_trials)).min(longest)
 }

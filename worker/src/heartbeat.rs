@@ -1,4 +1,4 @@
-//! What a worker says about itself, and what it hears: heartbeats, its seat, wake-ups.
+//! Sends a worker's heartbeats, holds its instance lock, and listens for cancels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,27 +19,28 @@ use sexton_store::offers::publish;
 use crate::context::Context;
 use crate::instance_lock::InstanceLock;
 
-/// In so many heartbeats the worker says again what it offers: a restored backup has forgotten it.
+/// Heartbeats between two publications of the worker's task types: a restored backup has lost them.
 const PUBLISH_EVERY_BEATS: u32 = 60;
-/// Between two looks at what changes rarely: the readiness, a seat that somebody sits in.
+/// Interval of the checks of what changes rarely: the readiness, and an instance lock that another process
+/// holds.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A worker's sign of life.
+/// Sends the heartbeats of a worker.
 pub(crate) struct InstanceHeartbeat {
     pub(crate) context: Arc<Context>,
     pub(crate) heartbeat: Heartbeat,
-    /// Its task types, with what their params must hold.
+    /// The task types that it runs, with the schemas of their params.
     pub(crate) offers: Vec<(String, Option<Value>)>,
     pub(crate) beats: u32,
     pub(crate) instance_lock: Option<InstanceLock>,
-    /// The seat is taken, and what its predecessors left open is not settled yet.
+    /// The worker holds the instance lock, and has not yet settled what its predecessors left open.
     pub(crate) has_predecessors_to_settle: bool,
 }
 
 impl InstanceHeartbeat {
-    /// Takes the seat if it is free, introduces the worker, and settles what a predecessor in the
-    /// seat left open. To be called, and called again if it fails, before the first ticket is taken:
-    /// a successor can only settle what was opened under a recorded seat.
+    /// Takes the instance lock if it is free, registers the worker, and settles what a predecessor with the
+    /// same lock left open. Must succeed before the worker takes its first ticket, and may be repeated after a
+    /// failure: a successor can only settle attempts that were opened under a recorded lock.
     pub(crate) async fn introduce(&mut self) -> Result<(), StoreError> {
         if self.heartbeat.registration.instance_lock.is_none() {
             self.try_instance_lock();
@@ -51,7 +52,7 @@ impl InstanceHeartbeat {
             context.gate.run_statement(publishing).await?;
         }
         self.beats = self.beats.wrapping_add(1);
-        // The gate does not learn of it: tasks need nothing of this table.
+        // A failure is not reported to the gate: tasks do not need this table.
         self.heartbeat.record_incidents(None).await;
         if self.has_predecessors_to_settle {
             context.gate.run_statement(self.settle_predecessors()).await?;
@@ -60,7 +61,7 @@ impl InstanceHeartbeat {
         Ok(())
     }
 
-    /// Beats until the worker has ended its slots, then says goodbye.
+    /// Sends heartbeats until the worker has ended its slots, then deregisters it.
     pub(crate) async fn beat(mut self, slots_ended: impl Future<Output = ()>) {
         let mut slots_ended = std::pin::pin!(slots_ended);
         let mut beats = tokio::time::interval(HEARTBEAT_INTERVAL);
@@ -77,7 +78,7 @@ impl InstanceHeartbeat {
                 self.heartbeat.registration.instance_lock.is_none() && self.try_instance_lock();
             if beat || locked || ready != reported_ready {
                 reported_ready = ready;
-                // The gate is told of a failure; the next beat tries again.
+                // The statement reports a failure to the gate; the next heartbeat retries.
                 let _ = self.introduce().await;
             }
         }
@@ -126,7 +127,7 @@ impl InstanceHeartbeat {
                     self.context.parked_log.record(id);
                 }
             }
-            // What is locked by somebody else is the rescuer's.
+            // The rescuer ends attempts whose rows are locked now.
             if ended.is_empty() {
                 break;
             }
@@ -138,9 +139,9 @@ impl InstanceHeartbeat {
     }
 }
 
-/// Listens for cancels, so that running attempts renew at once; and makes them renew whenever it begins
-/// to listen, for what was told while nobody listened. One that is missed in another way is noticed by
-/// the next renewal. So an outage only costs time, and is logged by those who need the database.
+/// Listens for cancels and makes all running attempts renew at each. Also makes them renew whenever the
+/// listening (re)starts, because notifications may have been missed. A renewal notices any other missed cancel,
+/// so an outage only costs time; the parts that need the database log it.
 pub(crate) async fn listen(context: Arc<Context>) {
     loop {
         context.gate.wait_for_writes().await;

@@ -1,19 +1,19 @@
-//! The seat: how a restarted worker knows that its predecessor is dead.
+//! The instance lock: how a restarted worker knows that its predecessor is dead.
 //!
-//! Each worker tries to lock a file that bears its instance's name. The kernel releases the lock when
-//! the last process that holds it is gone: the worker *and* the guards of the tasks it started, to
-//! which it hands the lock together with the task. A guard outlives everything of its task. So whoever
-//! gets the lock knows that everything of the one before has ended, and may end its attempts as lost at
-//! once instead of waiting for their leases.
+//! Each worker tries to lock a file named after its instance. The kernel releases the lock when the last
+//! process that holds it has ended: the worker *and* the guards of its tasks, to which it passes the lock
+//! together with the task. A guard outlives everything of its task. So a worker that gets the lock knows that
+//! everything of its predecessor has ended, and ends the predecessor's attempts as lost at once instead of
+//! waiting for their leases.
 //!
-//! A task does not have this lock, so it cannot release it. Should a guard be killed together with its
-//! worker, the task is on its own; therefore whatever a worker starts inherits a shared lock of a second
-//! file, beside the first, and a successor waits for that one, too. A task can release the second lock;
-//! as long as its worker or its guard lives, nothing follows from it.
+//! A task does not hold this lock, so it cannot release it. If a guard is killed together with its worker, the
+//! task runs unguarded; therefore all child processes of a worker inherit a shared lock of a second file,
+//! beside the first, and a successor waits for that one, too. A task can release the second lock, which has no
+//! effect while its worker or its guard lives.
 //!
-//! A seat is named by the first file's content, device and inode and the host's boot, so that copies of a
-//! file (cloned machines, container images) are different seats. A worker without a seat is no worse
-//! off than the leases.
+//! The lock's id combines the first file's content, device and inode with the host's boot id, so that copies of
+//! the file (cloned machines, container images) are different locks. A worker without a lock still has the
+//! leases.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -25,15 +25,15 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use uuid::Uuid;
 
-/// What a worker's guards hold of its seat: the lock file, as the worker has opened it. Whatever holds it
-/// keeps the lock that the worker has, or will have.
+/// The open lock file of a worker, which its guards hold as well. Any holder keeps the lock that the worker
+/// has, or will have.
 pub(crate) type InstanceLockFile = Arc<File>;
 
-/// A seat that may be free or taken.
+/// The instance lock, held or not.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
     lock: InstanceLockFile,
-    /// Inherited by whatever this process starts, which can read nothing in it and write nothing to it.
+    /// Inherited by all child processes, which can neither read nor write it.
     inherited: File,
     id: Uuid,
 }
@@ -43,24 +43,24 @@ impl InstanceLock {
     ///
     /// # Errors
     ///
-    /// The folder cannot be used; the worker then runs without a seat.
+    /// The folder cannot be used; the worker then runs without an instance lock.
     pub(crate) fn open(folder: &Path, namespace: &str, instance: &str) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let path = |ending| folder.join(format!("{namespace}-{instance}.{ending}"));
         let mut file = opening().read(true).append(true).open(path("lock"))?;
         let mut content = String::new();
-        // Never long, but somebody else may have put something there.
+        // It is always short, but another program may have written to it.
         (&mut file).take(64).read_to_string(&mut content)?;
         if content.trim().is_empty() {
             content = Uuid::new_v4().to_string();
-            // Two that start at once append one after the other; from the next start on both read
-            // the same. Until then neither finds a predecessor, which costs only patience.
+            // Two workers that start at once append one after the other; from the next start on both read the
+            // same. Until then neither finds a predecessor, so both wait for leases.
             writeln!(file, "{content}")?;
         }
         let meta = file.metadata()?;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let name = format!("{}|{}|{}|{}", boot.trim(), meta.dev(), meta.ino(), content.trim());
-        // Created by a descriptor that may write, and inherited as one that may not.
+        // A writable descriptor creates the file; children inherit a read-only one.
         drop(opening().append(true).open(path("tasks"))?);
         let inherited = File::open(path("tasks"))?;
         fcntl_setfd(&inherited, FdFlags::empty())?;
@@ -68,21 +68,21 @@ impl InstanceLock {
         Ok(Self { lock: Arc::new(file), inherited, id })
     }
 
-    /// Takes the seat if nobody sits in it; kept until this process and all it started are gone, also what
-    /// it started before.
+    /// Takes the lock if no process holds it; it stays held until this process and all its children have ended,
+    /// including those started before.
     pub(crate) fn take(&self) -> io::Result<bool> {
-        // The second only by whoever has the first: so nobody can come between its two locks.
+        // Only the holder of the first lock tries the second: so no other worker can get between the two.
         Ok(locked(&self.lock, FlockOperation::NonBlockingLockExclusive)?
             && locked(&self.inherited, FlockOperation::NonBlockingLockExclusive)?
             && locked(&self.inherited, FlockOperation::NonBlockingLockShared)?)
     }
 
-    /// What the guards of this worker's tasks hold.
+    /// Returns the lock file, for the guards of this worker's tasks.
     pub(crate) fn lock(&self) -> InstanceLockFile {
         Arc::clone(&self.lock)
     }
 
-    /// The name under which the seat is recorded.
+    /// Returns the id under which the lock is recorded.
     pub(crate) const fn id(&self) -> Uuid {
         self.id
     }

@@ -1,9 +1,9 @@
-//! Lease: keeps an open attempt this worker's while its task runs.
+//! Renews the lease of an open attempt while its task runs.
 //!
-//! Renewed every quarter of the lease. The executor kills the task by the worker's own monotonic
-//! clock at (the instant *before* the last successful renewal was sent) + lease − margin, which is
-//! earlier than anybody who watches the lease can have seen this renewal for its whole length. So while the
-//! host runs at all, no second worker can have opened the next attempt while this task still runs.
+//! It renews every quarter of the lease. The executor kills the task by the worker's own monotonic clock at
+//! (the instant *before* the last successful renewal was sent) + lease − margin, which is earlier than any
+//! watcher of the lease can have seen this renewal for its whole length. So while the host runs at all, no
+//! second worker can open the next attempt while this task still runs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,24 +16,24 @@ use tokio::time::{Instant, sleep_until};
 use crate::context::Context;
 use crate::executor::{HostInstant, StopReason, TaskSupervisor};
 
-/// How long a task may clear up after the hard stop, whatever its own grace: the process ends ten
-/// seconds after it, and the attempt has to be settled before.
+/// The longest grace of a task after the hard stop, even if its own is longer: the process ends ten seconds
+/// after the hard stop, and the attempt must be settled before.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// The part of a lease that is left unused at its end, for the kill to happen in and for two clocks
-/// that do not run at quite the same speed: a tenth, at least 200 ms, at most 2 s.
+/// Returns the part of a lease that is left unused at its end, for the kill itself and for two clocks that run
+/// at slightly different speeds: a tenth, at least 200 ms, at most 2 s.
 fn margin(lease: Duration) -> Duration {
     (lease / 10).clamp(Duration::from_millis(200), Duration::from_secs(2))
 }
 
-/// Until when a task may run after an open or a renewal that was sent at `sent`.
+/// Returns until when a task may run after an open or a renewal that was sent at `sent`.
 pub(crate) fn lease_end(sent: HostInstant, lease: Duration) -> HostInstant {
     sent + lease.saturating_sub(margin(lease))
 }
 
-/// Renews until it is dropped (it never returns), and stops the task when the attempt is fenced,
-/// cancelled, or the worker must end. `cancels` has seen no cancel that was told after the attempt's
-/// open was sent.
+/// Renews until it is dropped (it never returns), and stops the task when the attempt is fenced or cancelled,
+/// or when the worker must end. `cancels` must not have seen a cancel that arrived after the attempt's open was
+/// sent.
 pub(crate) async fn renew_lease(
     context: &Context,
     held: AttemptFence,
@@ -41,7 +41,7 @@ pub(crate) async fn renew_lease(
     cancels: watch::Receiver<u64>,
     supervisor: &TaskSupervisor,
 ) -> Infallible {
-    // Side by side: a renewal that waits for an answer must not delay the word to stop.
+    // Both run concurrently: a renewal that waits for an answer must not delay the stop.
     tokio::select! {
         never = renew_periodically(context, held, lease, cancels, supervisor) => never,
         never = stop_at_shutdown(context, supervisor) => never,
@@ -60,7 +60,7 @@ async fn renew_periodically(
     loop {
         tokio::select! {
             () = sleep_until(next) => {}
-            // The sender lives in the context, so this never fails.
+            // The context owns the sender, so this never fails.
             _ = cancels.changed() => {}
         }
         let sent = HostInstant::now();
@@ -77,13 +77,13 @@ async fn renew_periodically(
                 supervisor.stop(StopReason::LeaseLost);
                 return std::future::pending().await;
             }
-            // No answer: ask again soon. What is left of the lease is the executor's to watch.
+            // Without an answer, the renewal is retried soon. The executor watches the remaining lease.
             Ok(Renewal::Locked) | Err(_) => next = Instant::now() + lease / 20,
         }
     }
 }
 
-/// At the hard stop a task may clear up, but not for longer than the process has left.
+/// At the hard stop, gives the task its grace, but no more than the process has left.
 async fn stop_at_shutdown(context: &Context, supervisor: &TaskSupervisor) -> Infallible {
     context.hard.cancelled().await;
     supervisor.stop(StopReason::Interrupted);

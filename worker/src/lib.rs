@@ -1,13 +1,12 @@
 //! The worker: opens tickets, runs their tasks under a lease, records how they ended.
 //!
-//! Reading order: [`worker`] puts everything together; `slot` takes a ticket; `write_batcher` writes for
-//! all slots at once; `attempt` runs an open attempt to its record while `lease_renewer` renews its lease;
-//! [`executor`] is the seam to what runs the task: a [`command`] under a [`guard`], an [`http`]
-//! request, an [`sql`] statement, an [`email`], or a [`handler`] in a program of one's own, which begins
-//! with [`Worker::builder`].
+//! Reading order: [`worker`] assembles everything; `slot` takes a ticket; `write_batcher` writes for all slots
+//! at once; `attempt` runs an open attempt to its record while `lease_renewer` renews its lease; [`executor`]
+//! is the interface to what runs the task: a [`command`] under a [`guard`], an [`http`] request, an [`sql`]
+//! statement, an [`email`], or a [`handler`] in another Rust program, which begins with [`Worker::builder`].
 //!
-//! A worker keeps nothing that matters in memory: killed at any instant, it leaves rows that others
-//! can go on from.
+//! A worker keeps nothing that matters in memory alone: killed at any instant, it leaves rows from which other
+//! processes can continue.
 
 mod attempt;
 mod builder;

@@ -1,13 +1,13 @@
-//! `noop = true`: a task type that does nothing, and succeeds.
+//! `noop = true`: a task type that does nothing and succeeds.
 //!
-//! It shows when a schedule fires, and what an attempt takes whatever its task does. It ends at once, so there is nothing to
+//! It shows when a schedule fires, and what an attempt costs without its task. It ends at once, so it needs no
 //! stop.
 
 use async_trait::async_trait;
 
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun};
 
-/// Runs nothing.
+/// An executor that runs nothing.
 #[derive(Debug)]
 pub(crate) struct NoopExecutor;
 

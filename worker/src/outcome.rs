@@ -1,4 +1,4 @@
-//! From a task's end to the record of its attempt.
+//! Translates a task's end into the record of its attempt.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 
 use crate::executor::Outcome;
 
-/// What a task's end means for its attempt.
+/// The meaning of a task's end for its attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AttemptOutcome {
-    /// For the decision.
+    /// The end, for the decision.
     pub(crate) ending: AttemptEnd,
-    /// For the record; a word.
+    /// The outcome's name, for the record.
     pub(crate) outcome: &'static str,
-    /// Class and message, unless it ended well.
+    /// Class and message, unless the task succeeded.
     pub(crate) error: Option<(String, String)>,
 }
 
 impl AttemptOutcome {
-    /// With class and message as `mask` lets them be seen.
+    /// Masks class and message.
     pub(crate) fn masked(mut self, mask: impl Fn(&str) -> String) -> Self {
         self.error = self.error.map(|(class, message)| (mask(&class), sanitise(&mask(&message))));
         self
@@ -30,7 +30,7 @@ impl AttemptOutcome {
         matches!(self.ending, AttemptEnd::Snoozed { .. })
     }
 
-    /// Class and message, in the light of what follows: a snooze too many is a failure of its own.
+    /// Returns class and message after the decision: one snooze too many has its own error class.
     pub(crate) fn error_for(&self, verdict: &Decision) -> Option<(String, String)> {
         match verdict {
             Decision::Fail { used: Usage { snoozes, .. } } if self.is_snooze() => {
@@ -41,14 +41,13 @@ impl AttemptOutcome {
         }
     }
 
-    /// What needs no more words.
+    /// Returns a success, which has no error.
     pub(crate) const fn success() -> Self {
         Self { ending: AttemptEnd::Success, outcome: "succeeded", error: None }
     }
 }
 
-/// Says what a task's end means; `None` where the attempt is not this worker's any more and there is
-/// nothing to record.
+/// Translates a task's outcome; `None` if this worker has lost the attempt, so that there is nothing to record.
 pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
     let retry = AttemptEnd::Retryable { after: None };
     let meaning = |ending, outcome, class: &str, message: &str| AttemptOutcome {
@@ -73,7 +72,7 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
         Outcome::Signalled { signal, message } => {
             meaning(retry, "signal", &format!("signal_{signal}"), message)
         }
-        // Like a crash: a task that takes its host down must not do so as often as one that fails.
+        // Counts like a crash: a task that takes its host down must not run as often as one that fails.
         Outcome::OutOfMemory { message } => {
             meaning(AttemptEnd::Crashed, "out_of_memory", "out_of_memory", message)
         }
@@ -83,7 +82,7 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
             "timeout",
             "it ran for longer than its timeout",
         ),
-        // The row knows that a cancel was asked for; if that was taken back, the run was cut short.
+        // The row has the request to cancel; if the request was withdrawn, the run was interrupted.
         Outcome::Cancelled => {
             meaning(AttemptEnd::Interrupted, "cancelled", "cancelled", "an operator cancelled it")
         }
@@ -101,7 +100,7 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
     })
 }
 
-/// The outcome as its record would tell it: texts as `mask` lets them be seen, a wait within its limits.
+/// Returns the outcome as it would be recorded: texts masked, a wait within its limits.
 pub(crate) fn masked_outcome(mut outcome: Outcome, mask: impl Fn(&str) -> String) -> Outcome {
     let said = |message: &str| sanitise(&mask(&sanitise(message)));
     match &mut outcome {
@@ -124,12 +123,12 @@ pub(crate) fn masked_outcome(mut outcome: Outcome, mask: impl Fn(&str) -> String
     outcome
 }
 
-/// The time that is waited when this one is asked for.
+/// Limits the wait of a snooze.
 fn snooze(asked: Duration) -> Duration {
     asked.clamp(*SNOOZE.start(), *SNOOZE.end())
 }
 
-/// A text that the database can keep: bounded, without U+0000.
+/// Returns a text that the database can store: bounded, without U+0000.
 pub(crate) fn sanitise(text: &str) -> String {
     truncate(text, MAX_REASON_BYTES).replace('\0', "\u{fffd}")
 }

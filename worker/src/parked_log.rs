@@ -1,5 +1,5 @@
-//! Telling that tasks were parked, beside the slots: whoever parks one goes on at once, and one loop reads
-//! what the rows say of those that wait, many at a time.
+//! Logs parked executions outside the slots: a slot that parks one continues at once, and one loop reads the
+//! rows of the waiting ones in batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,20 +12,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Tasks that wait to be told of; of what comes beyond, only the number is told.
+/// Executions that may wait for their log line; beyond that only their number is logged.
 const MAX_WAITING: usize = 1_000;
-/// Rows that are read at a time.
+/// Rows that one query reads.
 const MAX_BATCH_ROWS: usize = 100;
-/// For the rows behind the lines. The lines are a courtesy: the rows are there without them.
+/// Time limit of that query. The log is a convenience: the rows exist without it.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
-/// For what waits when the worker stops.
+/// Time limit for the waiting ones when the worker stops.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Takes the ids of parked tasks. A clone takes them for the same loop.
+/// Accepts the ids of parked executions. Clones feed the same loop.
 #[derive(Clone, Debug)]
 pub(crate) struct ParkedLog {
     waiting: mpsc::Sender<ExecutionId>,
-    /// Parked while too many waited.
+    /// The number of executions that were parked while too many waited.
     dropped: Arc<AtomicU64>,
     stopping: CancellationToken,
     running: TaskTracker,
@@ -44,14 +44,14 @@ impl ParkedLog {
         notices
     }
 
-    /// A task was parked. Never waits.
+    /// Records a parked execution. Never waits.
     pub(crate) fn record(&self, id: ExecutionId) {
         if self.waiting.try_send(id).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Tells of what waits still, for at most [`FINISH_TIMEOUT`]. What is parked later is not told.
+    /// Logs what still waits, for at most [`FINISH_TIMEOUT`]. Executions that are parked later are not logged.
     pub(crate) async fn finish(&self) {
         self.stopping.cancel();
         let _ = tokio::time::timeout(FINISH_TIMEOUT, self.running.wait()).await;
@@ -69,7 +69,7 @@ async fn run(
         tokio::select! {
             biased;
             count = waiting.recv_many(&mut ids, MAX_BATCH_ROWS) => {
-                // Nobody is left who could hand in more.
+                // All senders are dropped.
                 if count == 0 {
                     return;
                 }

@@ -29,9 +29,9 @@ use crate::secret::SecretSource;
 use crate::tasks::{Hosts, Tasks};
 use crate::worker::{ACK_DEADLINE, WorkerOptions, run};
 
-/// How long a runtime may go without a beat before `/livez` says so.
+/// How long a runtime may miss its heartbeat before `/livez` says so.
 const MAX_BEAT_INTERVAL: Duration = Duration::from_secs(30);
-/// How long what the protocol's runtime has begun may take when all is over.
+/// How long the protocol's runtime may take for its remaining work at the end.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Threads for the protocol: renewals, tickets, requests, output.
 const PROTOCOL_THREADS: usize = 2;
@@ -41,7 +41,7 @@ pub(crate) fn main(settings: &WorkerSettings, handlers: Handlers) -> anyhow::Res
     let started = |runtime: &mut Builder| runtime.enable_all().build();
     let runtime = started(Builder::new_multi_thread().worker_threads(PROTOCOL_THREADS))
         .context("failed to start the runtime")?;
-    // Threads of their own: a handler that blocks its thread must not hold up a lease's renewal.
+    // Separate threads: a handler that blocks its thread must not delay the renewal of leases.
     let handler_runtime = (!handlers.is_empty())
         .then(|| started(Builder::new_multi_thread().thread_name("sexton-handler")))
         .transpose()
@@ -51,7 +51,7 @@ pub(crate) fn main(settings: &WorkerSettings, handlers: Handlers) -> anyhow::Res
         handlers,
         handler_runtime.as_ref().map(Runtime::handle),
     ));
-    // A handler that blocks still must not keep the process from ending, nor a disk that does not answer.
+    // Neither a handler that still blocks nor a disk that does not answer may keep the process from ending.
     handler_runtime.into_iter().for_each(Runtime::shutdown_background);
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     outcome
@@ -82,7 +82,7 @@ async fn run_worker(
     Ok(lifecycle.run_until_stopped(signals).await.into())
 }
 
-/// Shows in the liveness that tasks of this runtime get a thread.
+/// Sends a heartbeat to the liveness from a task of this runtime, to show that its tasks get a thread.
 fn beat(liveness: &Liveness, name: &str, runtime: &Handle) {
     let silence = fault::test_override(MAX_BEAT_INTERVAL, "RUNTIME_SILENCE_MS");
     let heartbeat = liveness.register(name, silence);
@@ -102,7 +102,7 @@ fn pools(settings: &WorkerSettings) -> anyhow::Result<Vec<(PoolName, u32)>> {
         .collect::<Result<_, PoolNameError>>()?)
 }
 
-/// The task types of the catalogue, if there is one, and the handlers.
+/// Returns the task types of the catalogue, if there is one, and of the handlers.
 fn tasks(
     settings: &WorkerSettings,
     handlers: Handlers,
@@ -159,7 +159,7 @@ fn options(
     handler_threads: Option<&Handle>,
 ) -> anyhow::Result<WorkerOptions> {
     let service = &settings.service;
-    // One listens.
+    // One connection is reserved for the listener.
     let store = Store::open(&database(settings, "", service.db_pool_size - 1))?;
     let tasks = tasks(settings, handlers, handler_threads, &store)?;
     Ok(WorkerOptions {

@@ -1,7 +1,8 @@
-//! Queues that do not take copies of messages: what a worker says of them.
+//! Logs and reports queues that refuse messages.
 //!
-//! Nothing is decided by it. Each queue is logged once a minute, with how many messages it has not taken, and stands
-//! in the answer of `/readyz` until it takes one again. The worker goes on running tasks, so it stays ready.
+//! Nothing is decided by it. Each queue is logged once a minute, with the number of refused messages, and
+//! appears in the answer of `/readyz` until it accepts one again. The worker continues to run tasks, so it
+//! stays ready.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +13,10 @@ use sexton_model::log_throttle::LogThrottle;
 use sexton_service::clock;
 use sexton_service::health::Readiness;
 
-/// Queues that are remembered; a worker has eleven for each of its pools.
+/// The most queues that are tracked; a worker has eleven for each of its pools.
 const MAX_QUEUES: usize = 200;
 
-/// Of all slots of a worker. Cheap to clone.
+/// The state of all queues of a worker. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueHealth {
     queues: Arc<Mutex<BTreeMap<String, QueueRefusals>>>,
@@ -23,23 +24,24 @@ pub(crate) struct QueueHealth {
     publisher: Publisher,
 }
 
-/// What is known of a queue that has not taken a message at least once.
+/// A queue that has refused at least one message.
 #[derive(Debug, Default)]
 struct QueueRefusals {
-    /// That it has not taken since it last took one.
+    /// Messages refused since it last accepted one.
     messages: u64,
     logged: bool,
     throttle: LogThrottle,
 }
 
 impl QueueHealth {
-    /// What is said goes into the answer of `readiness`; what happened goes to the doctor by way of `publisher`.
+    /// Creates the tracker: the present refusals go to `readiness`, the events through `publisher` to `sexton
+    /// doctor`.
     pub(crate) fn new(readiness: &Readiness, publisher: &Publisher) -> Self {
         let (readiness, publisher) = (readiness.clone(), publisher.clone());
         Self { queues: Arc::default(), readiness, publisher }
     }
 
-    /// Records how `queue` took a message. A broker that is out of reach says nothing of its queues.
+    /// Records whether `queue` accepted a message. An unreachable broker shows nothing about its queues.
     pub(crate) fn published(&self, queue: &str, answer: &Result<(), PublishError>) {
         match answer {
             Ok(()) => self.record_accepted(queue),

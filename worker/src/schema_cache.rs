@@ -1,4 +1,4 @@
-//! The params of tasks of other programs, against the schemas of the workers that offer the type.
+//! Validates the params of foreign tasks against the schemas of the workers that offer the type.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 use sexton_model::params_schema::SchemaValidator;
 use sexton_store::offers::OfferedSchema;
 
-/// Schemas that stay compiled.
+/// The most compiled schemas that are kept.
 const MAX_COMPILED: usize = 64;
-/// Most places of which a reason tells; it has 1,024 bytes.
+/// The most mismatches that a reason lists; it has room for 1,024 bytes.
 const MAX_REPORTED_MISMATCHES: usize = 20;
 
 /// Compiled schemas, for the next message of the same type. At most [`MAX_COMPILED`].
@@ -16,7 +16,8 @@ const MAX_REPORTED_MISMATCHES: usize = 20;
 pub(crate) struct SchemaCache(Mutex<Vec<(Value, Arc<SchemaValidator>)>>);
 
 impl SchemaCache {
-    /// Compiles a schema, or finds it compiled. `None`: a newer version wrote it, and this one cannot read it.
+    /// Compiles a schema, or returns it from the cache. `None`: a newer version wrote it, and this one cannot
+    /// read it.
     fn get(&self, schema: &Value) -> Option<Arc<SchemaValidator>> {
         let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, checker)) = compiled.iter().find(|(known, _)| known == schema) {
@@ -30,8 +31,8 @@ impl SchemaCache {
         Some(checker)
     }
 
-    /// Every place at which `params` do not fit a schema in use, with the workers that want it where they
-    /// disagree; `None`: they fit. Without what stands in the params.
+    /// Lists every place at which `params` do not fit a schema in use, with the workers that require it where
+    /// they disagree; `None`: they fit. The list never contains values of the params.
     pub(crate) fn mismatches(&self, params: &Value, in_use: &[OfferedSchema]) -> Option<String> {
         let several = in_use.len() > 1;
         let mut reported = Vec::new();

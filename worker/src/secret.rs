@@ -1,12 +1,10 @@
 //! Secrets: references in the catalogue, values only while an attempt runs.
 //!
-//! A catalogue never holds a secret itself. It says where the secret is, `{ env = "NAME" }` or
-//! `{ file = "path" }`, and the value is read when an attempt starts. So a secret that is changed in
-//! its file is seen by the next attempt, nothing expires while a ticket waits in a queue, and nothing
-//! is stored.
+//! A catalogue never holds a secret itself. It says where the secret is, `{ env = "NAME" }` or `{ file = "path"
+//! }`, and the worker reads the value when an attempt starts. So the next attempt sees a changed file, no
+//! secret expires while a ticket waits in a queue, and none is stored.
 //!
-//! A value is never printed: [`Secret`] shows itself as `Secret(…)`, and what went wrong names the
-//! reference alone.
+//! A value is never printed: [`Secret`] shows itself as `Secret(…)`, and errors name the reference alone.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -26,7 +24,7 @@ pub const SECRET_MAX_BYTES: usize = 64 * 1024;
 /// The class of the failure of an attempt whose secret could not be read.
 pub const SECRET_MISSING: &str = "secret_missing";
 
-/// How long a file may take to be read: it may lie on a server that does not answer.
+/// Time limit for reading a file: it may be on a file server that does not answer.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// Where a secret is.
@@ -47,21 +45,21 @@ impl fmt::Display for SecretRef {
     }
 }
 
-/// A value of the catalogue that may be kept elsewhere.
+/// A value in the catalogue: a plain text or a reference to a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// As it stands there.
+    /// The text itself.
     Plain(String),
-    /// To be read when an attempt starts.
+    /// A secret, read when an attempt starts.
     Secret(SecretRef),
 }
 
-/// What a reference leads to. Not empty, UTF-8, without NUL.
+/// The value of a secret: not empty, UTF-8, without NUL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The value. Hand it to whom it is for, and to nobody who writes it down.
+    /// Returns the value. Pass it only to the system that needs it, and never to code that logs or stores it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -73,7 +71,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A secret that cannot be had at present. Says where it should be, and nothing of what is there.
+/// The error of a secret that cannot be read now. Says where it should be, and nothing of its content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the secret {reference} {why}")]
 pub struct SecretMissing {
@@ -82,28 +80,29 @@ pub struct SecretMissing {
     why: String,
 }
 
-/// Reads secrets: from the environment as it was at the worker's start, from files as they are.
+/// Reads secrets: from the environment as it was at the worker's start, and from files as they are now.
 #[derive(Clone)]
 pub struct SecretSource(Arc<Sources>);
 
 struct Sources {
     environment: HashMap<OsString, OsString>,
-    /// The turns at reading each file; a reference for each of the catalogue at most.
+    /// A semaphore for each file, so that one thread at a time reads it; at most one entry for each reference
+    /// in the catalogue.
     turns: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
 }
 
 impl SecretSource {
-    /// A source with these variables, normally [`std::env::vars_os`].
+    /// Creates a source with these variables, normally [`std::env::vars_os`].
     pub fn new(environment: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let turns = Mutex::default();
         Self(Arc::new(Sources { environment: environment.collect(), turns }))
     }
 
-    /// Reads the secret; one line end at the end of a file is not part of it.
+    /// Reads the secret, without one line end at the end of a file.
     ///
     /// # Errors
     ///
-    /// [`SecretMissing`], which trying again later may mend.
+    /// [`SecretMissing`]; a later try may succeed.
     pub async fn read(&self, reference: &SecretRef) -> Result<Secret, SecretMissing> {
         let missing = |why: String| SecretMissing { reference: reference.clone(), why };
         let bytes = match reference {
@@ -117,8 +116,8 @@ impl SecretSource {
         checked(bytes).map(Secret).map_err(|why| missing(why.to_owned()))
     }
 
-    /// Reads a file on a thread of its own, one at a time of each: a disk that does not answer keeps that
-    /// thread, however many attempts ask for it.
+    /// Reads a file on a separate thread, one at a time for each file: a disk that does not answer blocks one
+    /// thread only, however many attempts need the file.
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>, String> {
         let turn = Arc::clone(
             self.0
@@ -143,8 +142,7 @@ impl SecretSource {
             .unwrap_or_else(|_| Err(format!("could not be read within {} s", READ_LIMIT.as_secs())))
     }
 
-    /// The text that `value` stands for; a secret is added to `masks`, for whoever records what the
-    /// attempt writes.
+    /// Returns the text of `value`, and adds a secret to `masks`, which the output recorder applies.
     ///
     /// # Errors
     ///
@@ -180,7 +178,7 @@ fn checked(bytes: Vec<u8>) -> Result<String, &'static str> {
 
 fn read_now(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    // Without blocking: a pipe that nobody writes to would be waited for without end.
+    // Non-blocking: an open of a pipe without a writer would wait for ever.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = openat(CWD, path, flags, Mode::empty());
     let file = std::fs::File::from(opened.map_err(|error| unreadable(error.into()))?);
@@ -188,7 +186,7 @@ fn read_now(path: &Path) -> Result<Vec<u8>, String> {
         return Err("cannot be read: it is no file".to_owned());
     }
     let mut bytes = Vec::new();
-    // Two bytes more than a secret may have: its line end, and one that tells that it is longer.
+    // Two bytes more than the largest secret and its line end: enough to see that it is longer.
     file.take(SECRET_MAX_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();

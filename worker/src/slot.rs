@@ -1,8 +1,7 @@
-//! A slot: takes one ticket at a time, and does with it what the protocol says.
+//! A slot takes one ticket at a time and handles it by the protocol.
 //!
-//! The order is always: row first, then what follows on the broker, then the ack. A ticket is never
-//! given back as an answer; only one that could not be looked at (shutdown, database away) goes back
-//! to its queue.
+//! The order is always: the row, then the message that follows, then the ack. A slot returns a ticket to its
+//! queue only if it could not be checked (shutdown, database down).
 
 mod delay;
 mod delivery_state;
@@ -32,13 +31,13 @@ use crate::write_batcher::{Opening, WriteError};
 
 use self::delivery_state::{DeliveryState, Failure, NextStep};
 
-/// Between two tries of something that failed for no reason of the ticket's.
+/// Pause between two tries of an operation that failed for a reason outside the ticket.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The class of an execution that the database refuses to open.
+/// The error class of an execution that the database refuses to open.
 const UNOPENABLE_CLASS: &str = "unopenable";
 
-/// One slot.
+/// One slot: a channel, a consumer and a place for one task.
 pub(crate) struct Slot {
     context: Arc<Context>,
     consumer: SlotConsumer,
@@ -52,19 +51,20 @@ impl Slot {
         Self { context, consumer, pool, status }
     }
 
-    /// What it is at, for the liveness.
+    /// Returns the slot's status, which the liveness check reads.
     pub(crate) fn slot_status(&self) -> SlotStatus {
         self.status.clone()
     }
 
-    /// Works until the soft stop (a running task to its end), or until the link is closed.
+    /// Works until the soft stop (a running task runs to its end), or until the link is closed.
     pub(crate) async fn run(mut self) {
         let context = Arc::clone(&self.context);
         loop {
             let admission = if let Some(admission) = context.gate.admission(&self.pool) {
                 admission
             } else {
-                // Unread tickets are better off in the queue than in front of a closed gate.
+                // While the gate is closed, unread tickets belong in the queue, where other workers can take
+                // them.
                 self.consumer.suspend().await;
                 tokio::select! {
                     () = context.soft.cancelled() => break,
@@ -110,7 +110,7 @@ impl Slot {
         }
     }
 
-    /// Opens a ticket and runs its attempt, or does what the table of unopened tickets says.
+    /// Opens a ticket and runs its attempt, or follows the table of unopened tickets.
     async fn open(
         &mut self,
         mut delivery: Delivery,
@@ -118,17 +118,18 @@ impl Slot {
         attempt: AttemptNumber,
         mut delivery_state: DeliveryState,
     ) {
-        // The same whenever it is asked again: an open whose answer was lost may have been written.
+        // Retries use the same ids, so that they find an open whose answer was lost.
         let request = OpenRequest { execution_id: id, attempt, token: Context::new_token() };
         let mut is_repeated = false;
-        // From before the open: a cancel may come before anybody keeps the attempt.
+        // Subscribed before the open: a cancel may arrive before the lease is renewed for the first time.
         let cancels = self.context.cancels.subscribe();
         loop {
             let sent = HostInstant::now();
             let opening =
                 timeout_at(delivery_state.until(), self.context.write_batcher.open(request)).await;
             let Ok(opening) = opening else {
-                // Somebody has its row locked, or the database is silent, which the journal notices.
+                // Another transaction has locked the row, or the database does not answer, which the write
+                // batcher notices.
                 drop(delivery_state);
                 let _ = delivery.nack_requeue().await;
                 return;
@@ -191,7 +192,7 @@ impl Slot {
         }
     }
 
-    /// Runs an opened attempt whose lease counts from about `sent`; `None`: from some earlier asking.
+    /// Runs an opened attempt whose lease counts from about `sent`; `None`: an earlier try opened it.
     async fn start(
         &mut self,
         delivery: Delivery,
@@ -200,15 +201,15 @@ impl Slot {
         cancels: watch::Receiver<u64>,
     ) {
         let waited = |sent: HostInstant| HostInstant::now().saturating_duration_since(sent);
-        // A lease that is not fresh is renewed first: the task's end by the clock of this worker
-        // must not be later than the lease's end by that of the database, and a task that waited for
-        // its row's lock should not begin with half a lease.
+        // A lease that is not fresh is renewed first: this worker's clock must not end the task later than the
+        // database's clock ends the lease, and a task whose open waited for a row lock should not begin with
+        // half a lease.
         let fresh = sent.filter(|sent| waited(*sent) < opened.lease / 4);
         let sent = fresh.unwrap_or_else(HostInstant::now);
         if fresh.is_none() {
             let renewal = self.context.write_batcher.renew(held(opened), opened.lease).await;
             if !matches!(renewal, Ok(Renewal::Renewed { .. })) {
-                // Not ours any more, or not known to be: whoever ends the attempt goes on.
+                // The attempt is lost, or may be; the process that ends it publishes the next ticket.
                 let _ = delivery.ack().await;
                 return;
             }
@@ -224,9 +225,9 @@ impl Slot {
             }
             never = self.consumer.flush_acks_when_due() => match never {},
             () = tokio::time::sleep(context.ack_deadline) => {
-                // The ticket is spent since the open. Held any longer, the broker would take the
-                // slot for dead; from here on the lease alone keeps the attempt. The attempt goes on
-                // meanwhile: its renewals must not wait for the broker.
+                // The open has used up the ticket. If it stayed unacknowledged, the broker would take the slot
+                // for dead; from here on the lease alone protects the attempt. The ack runs beside the attempt,
+                // because renewals must not wait for the broker.
                 let release = async {
                     self.consumer.suspend().await;
                     let _ = delivery.ack().await;

@@ -1,11 +1,11 @@
-//! Running a task type as one SQL statement on the platform's database.
+//! Runs a task type as one SQL statement in the platform's database.
 //!
-//! The statement has its effects in the transaction that records the attempt's success, so they happen
-//! exactly once, outbox rows that it writes included; see [`sexton_store::task`]. The executor runs it and
-//! hands the open transaction over in the [`TaskEnd`]; the attempt's owner settles and commits.
+//! The statement takes effect in the transaction that records the attempt's success, so its effects happen
+//! exactly once, including outbox rows that it writes; see [`sexton_store::task`]. The executor runs it and
+//! passes the open transaction on in the [`TaskEnd`]; the attempt's owner settles and commits.
 //!
-//! Stopped (timeout, cancel, lost lease, shutdown), the session ends in the server and nothing has
-//! happened. There is no grace: a statement has nothing to clear up.
+//! A stop (timeout, cancel, lost lease, shutdown) ends the session in the server, and nothing has happened.
+//! There is no grace: a statement has nothing to clear up.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use tokio::time::Instant;
 use crate::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, SuccessRecord, TaskControl, TaskEnd, TaskRun};
 
-/// How long a transaction may stand idle. Between its statements there is only the worker's own way to
-/// the server, so this ends those of frozen workers, before their lease is over as a rule: what they have
-/// locked keeps the next attempt waiting.
+/// How long a transaction may be idle. Between its statements there is only the worker's own way to the server,
+/// so this ends the transactions of frozen workers, usually before their lease is over: their locks would keep
+/// the next attempt waiting.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A statement, and its limits.
+/// A statement and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlTask {
     /// One statement; `$1` are the params, `$2` the idempotency key, `$3` the nominal time.
@@ -35,7 +35,7 @@ pub struct SqlTask {
     pub statement_timeout: Option<Duration>,
 }
 
-/// Runs one task type as a statement.
+/// The executor of a task type that is a statement.
 #[derive(Debug)]
 pub struct SqlExecutor {
     database: TaskDatabase,
@@ -43,7 +43,7 @@ pub struct SqlExecutor {
 }
 
 impl SqlExecutor {
-    /// An executor of `task` on `database`.
+    /// Creates an executor of `task` on `database`.
     pub fn new(database: TaskDatabase, task: SqlTask) -> Self {
         Self { database, task }
     }
@@ -57,7 +57,7 @@ impl SqlExecutor {
         }
     }
 
-    /// The statement, and what has to be in order before the settlement.
+    /// Runs the statement, and all that must succeed before the settlement.
     async fn work(
         &self,
         transaction: &mut TaskTransaction,
@@ -71,8 +71,7 @@ impl SqlExecutor {
         };
         let sent = Instant::now();
         let ran = transaction.run(&self.task.statement, arguments).await;
-        // The server counts from a later instant, so a statement that it ended earlier was ended by
-        // somebody.
+        // The server starts its clock later, so if it ended the statement earlier than this, an operator did.
         let timed_out = limits.statement.is_some_and(|limit| sent.elapsed() >= limit);
         let result = ran.map_err(|failure| failure_outcome(failure, timed_out))?;
         transaction.seal().await.map_err(|failure| failure_outcome(failure, false))?;
@@ -115,7 +114,7 @@ impl Executor for SqlExecutor {
     }
 }
 
-/// What a failure means for the attempt. `timed_out`: the statement's time was over.
+/// Translates a failure into the attempt's outcome. `timed_out`: the statement's time was over.
 pub(crate) fn failure_outcome(failure: TaskFailure, timed_out: bool) -> Outcome {
     let TaskFailure { reaction, class, message } = failure;
     match reaction {

@@ -21,17 +21,17 @@ use crate::sql::SqlExecutor;
 /// A task type that this worker runs.
 #[derive(Clone)]
 pub struct Task {
-    /// What runs it.
+    /// The executor.
     pub executor: Arc<dyn Executor>,
-    /// The longest run that the deployer allows; a job may ask for less.
+    /// The longest run that the deployer allows; a job may set less.
     pub timeout: Option<Duration>,
-    /// The deployer's retry settings, for jobs that do not say.
+    /// The deployer's retry settings, for jobs without their own.
     pub retry: RetryOverrides,
-    /// What its params must hold, for whoever edits them.
+    /// The schema of its params, for editors of jobs.
     pub params_schema: Option<Value>,
 }
 
-/// What the tasks of each executor share.
+/// State that the tasks of each kind share.
 pub struct Hosts {
     /// For commands.
     pub command: Arc<CommandHost>,
@@ -43,12 +43,12 @@ pub struct Hosts {
     pub email: Arc<EmailHost>,
 }
 
-/// All of a worker's task types.
+/// All task types of a worker.
 #[derive(Clone, Default)]
 pub struct Tasks(BTreeMap<String, Task>);
 
 impl Tasks {
-    /// The types of a catalogue.
+    /// Creates the tasks of a catalogue.
     pub fn from_catalogue(catalogue: &Catalogue, hosts: &Hosts) -> Self {
         let entry = |name: &str| {
             let entry = catalogue.get(name)?;
@@ -74,22 +74,22 @@ impl Tasks {
         Self(catalogue.types().filter_map(entry).collect())
     }
 
-    /// Offers one more type.
+    /// Adds a task type.
     pub(crate) fn add(&mut self, task_type: String, task: Task) {
         self.0.insert(task_type, task);
     }
 
-    /// What runs `task_type`.
+    /// Returns the task that runs `task_type`.
     pub fn get(&self, task_type: &str) -> Option<&Task> {
         self.0.get(task_type)
     }
 
-    /// The types with what their params must hold, sorted.
+    /// Returns the types with the schemas of their params, sorted.
     pub fn schemas(&self) -> Vec<(String, Option<Value>)> {
         self.0.iter().map(|(name, task)| (name.clone(), task.params_schema.clone())).collect()
     }
 
-    /// What a worker with these defaults offers, sorted.
+    /// Returns the offers of a worker with these retry defaults, sorted.
     pub fn offers(&self, defaults: &RetryPolicy) -> Vec<Offer> {
         let offer = |(name, task): (&String, &Task)| Offer {
             task_type: name.clone(),

@@ -1,4 +1,4 @@
-//! What the tests of executors share: a task, a lease that lasts, and what an end says.
+//! Helpers of the executors' tests: a task, a long lease, and readers of an end.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::output::Stream;
 /// A timeout that no test reaches unless something hangs.
 pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An attempt of the job `billing.charge`.
+/// Returns an attempt of the job `billing.charge`.
 pub(crate) fn task(attempt: u32, params: Value) -> TaskRun {
     let scheduled_for = "2025-12-12T08:00:00Z".parse().unwrap();
     TaskRun {
@@ -28,12 +28,12 @@ pub(crate) fn task(attempt: u32, params: Value) -> TaskRun {
     }
 }
 
-/// A lease that no test outlives.
+/// Returns a lease that no test outlives.
 pub(crate) fn long_lease() -> (TaskSupervisor, TaskControl) {
     TaskSupervisor::new(HostInstant::now() + 2 * LONG_TIMEOUT)
 }
 
-/// Class, message and whether it is retried.
+/// Returns class, message and whether the failure is retried.
 pub(crate) fn failure(end: &TaskEnd) -> (&str, &str, bool) {
     match &end.outcome {
         Outcome::Retry { class, message, .. } | Outcome::Failed { class, message } => {
@@ -44,7 +44,7 @@ pub(crate) fn failure(end: &TaskEnd) -> (&str, &str, bool) {
     }
 }
 
-/// The lines of a stream.
+/// Returns the lines of a stream.
 pub(crate) fn lines(end: &TaskEnd, stream: Stream) -> Vec<&str> {
     let lines = end.output.lines.iter().filter(|line| line.stream == stream);
     lines.map(|line| line.text.as_str()).collect()

@@ -1,4 +1,4 @@
-//! Trying a handler without servers, with a clock of the test's own.
+//! Tests a handler without servers, with a clock that the test controls.
 //!
 //! ```
 //! use serde_json::json;
@@ -18,24 +18,23 @@
 //! # });
 //! ```
 //!
-//! The handler is run by what runs it in a worker: its params are read, it is told to stop and dropped, its
-//! panics are caught, its result is checked and its output masked in the same way. Only what follows from
-//! its end is left out.
+//! The same code as in a worker runs the handler: it reads the params, stops and drops the handler, catches
+//! panics, checks the result and masks the output. Only what follows from the end is left out.
 //!
 //! # The clock
 //!
 //! Time is that of tokio. In a test under `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`),
-//! it stands still while the handler works and leaps while all wait, so a handler that runs into its timeout
-//! of an hour is tried in no time; `tokio::time::advance` moves it by hand. [`Ctx::now`](crate::Ctx::now)
-//! and the deadline follow, from the instant that [`HandlerTest::at`] says.
+//! it is frozen while the handler works and leaps while all wait, so a test of a timeout of an hour takes no
+//! time; `tokio::time::advance` moves it by hand. [`Ctx::now`](crate::Ctx::now) and the deadline follow, from
+//! the instant that [`HandlerTest::at`] sets.
 //!
 //! # Transactions
 //!
-//! Whether statements do what they should, only a database can say: there is none to be played. So
-//! [`Ctx::begin`](crate::Ctx::begin) fails (permanently, saying so) unless the test names a PostgreSQL of its
-//! own with [`HandlerTest::database`], which need not be one of the platform's. What the handler did and completed in
-//! can be looked at there, and is rolled back when the [`TestOutcome`] is dropped. No test can try what a worker
-//! adds, the record of the success in the same transaction; that is the platform's to try.
+//! Only a real database can show whether statements are right, and there is no mock. So
+//! [`Ctx::begin`](crate::Ctx::begin) fails (permanently, with this reason) unless the test names a PostgreSQL
+//! with [`HandlerTest::database`], which need not be one of the platform's. The test can read there what the
+//! handler did and completed; it is rolled back when the [`TestOutcome`] is dropped. No test covers what a
+//! worker adds, the record of the success in the same transaction; the platform's own tests do.
 //!
 //! ```no_run
 //! # use serde_json::json;
@@ -79,10 +78,10 @@ use crate::handler::{AnyHandler, GRACE_DEFAULT, Handler, HandlerExecutor, Handle
 use crate::outcome::masked_outcome;
 use crate::output::{Output, Recorder};
 
-/// The lease of an attempt that nobody takes away.
+/// A lease that does not run out.
 const LONG_LEASE: Duration = Duration::from_hours(24 * 365);
 
-/// A handler about to be tried; `.await` tries it.
+/// A configured test of a handler; `.await` runs it.
 #[derive(Debug)]
 #[must_use = "a trial does nothing until it is awaited"]
 pub struct HandlerTest {
@@ -94,24 +93,25 @@ pub struct HandlerTest {
     database: Option<String>,
 }
 
-/// What came of a trial.
+/// The outcome of a test run.
 #[derive(Debug)]
 pub struct TestOutcome {
-    /// How it ended, as a worker would record it: masked, and within the limits.
+    /// How the handler ended, as a worker would record it: masked, and within the limits.
     pub outcome: Outcome,
-    /// What it handed back, masked; none also where masking has made it too large to be kept.
+    /// The handler's result, masked; `None` also if masking has made it too large to be kept.
     pub result: Option<Value>,
-    /// The lines that it logged, masked, each without its end; and what a panic said, and a warning of a
-    /// transaction that it began and did not complete in.
+    /// The logged lines, masked, each without its end; also a panic's message, and a warning of a transaction
+    /// that the handler began and did not complete.
     pub lines: Vec<String>,
-    /// What it said last of its progress.
+    /// The last progress that the handler reported.
     pub progress: Option<Progress>,
-    /// How long it ran, by tokio's clock.
+    /// How long the handler ran, by tokio's clock.
     pub took: Duration,
     transaction: Option<TaskTransaction>,
 }
 
-/// A trial of `handler`: attempt 1 of the job `test.job`, without params, with an hour until its timeout.
+/// Creates a test of `handler`: attempt 1 of the job `test.job`, without params, with an hour until its
+/// timeout.
 pub fn run<P, H>(handler: H) -> HandlerTest
 where
     P: DeserializeOwned + Send + 'static,
@@ -140,68 +140,69 @@ where
 }
 
 impl HandlerTest {
-    /// With these params.
+    /// Sets the params.
     pub fn params(mut self, params: Value) -> Self {
         self.task.params = params;
         self
     }
 
-    /// The attempt's number, from 1.
+    /// Sets the attempt's number, from 1.
     pub fn attempt(mut self, number: u32) -> Self {
         self.task.attempt = number;
         self
     }
 
-    /// Begins at this instant, which is the nominal time, too, unless another [is given](Self::scheduled_for).
+    /// Sets the instant of the start, which is also the nominal time unless another [is
+    /// given](Self::scheduled_for).
     pub fn at(mut self, instant: DateTime<Utc>) -> Self {
         (self.begins, self.task.scheduled_for) = (instant, instant);
         self
     }
 
-    /// For this nominal time. After [`Self::at`].
+    /// Sets the nominal time. Call it after [`Self::at`].
     pub fn scheduled_for(mut self, instant: DateTime<Utc>) -> Self {
         self.task.scheduled_for = instant;
         self
     }
 
-    /// Of the job with this name.
+    /// Sets the job's name.
     pub fn job(mut self, name: &str) -> Self {
         name.clone_into(&mut self.task.job);
         self
     }
 
-    /// Of a job with this target.
+    /// Sets the job's target.
     pub fn target(mut self, target: &str) -> Self {
         self.task.target = Some(target.to_owned());
         self
     }
 
-    /// With this idempotency key.
+    /// Sets the idempotency key.
     pub fn idempotency_key(mut self, key: &str) -> Self {
         key.clone_into(&mut self.task.idempotency_key);
         self
     }
 
-    /// With this time until it is told to stop.
+    /// Sets the time until the handler is stopped.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.task.timeout = timeout;
         self
     }
 
-    /// With this time from the word to stop until it is dropped; 5 s otherwise.
+    /// Sets the time from the stop until the handler is dropped; 5 s by default.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Tells it to stop after this time, for this cause.
+    /// Stops the handler after this time, with this cause.
     pub fn stop_after(mut self, time: Duration, cause: StopCause) -> Self {
         self.stop = Some((time, cause));
         self
     }
 
-    /// Begins its transactions in this PostgreSQL: `postgres://user:password@host:port/database`. Not in a
-    /// test whose time is paused, which would leap while the server works.
+    /// Lets the handler begin transactions in this PostgreSQL: `postgres://user:password@host:port/database`.
+    /// Do not use it in a test whose time is paused, which would leap while the server works.
     pub fn database(mut self, url: &str) -> Self {
         self.database = Some(url.to_owned());
         self
@@ -250,20 +251,20 @@ impl IntoFuture for HandlerTest {
 }
 
 impl TestOutcome {
-    /// The transaction that it completed in, after its last statement and before the commit; `None` if it
-    /// did not. What is asked in it sees what the handler did. It is rolled back when this is dropped.
+    /// Returns the transaction in which the handler completed, after its last statement and before the commit;
+    /// `None` if it did not. Queries in it see what the handler did. It is rolled back when this is dropped.
     pub fn transaction(&mut self) -> Option<&mut PgConnection> {
         self.transaction.as_deref_mut()
     }
 }
 
-/// The instant so much later; the last there is, if that is too late.
+/// Returns the instant `time` later, or the last that exists if that is too late.
 fn after(instant: DateTime<Utc>, time: Duration) -> DateTime<Utc> {
     let time = TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
     instant.checked_add_signed(time).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-/// With one connection for transactions, as each attempt has in a worker.
+/// Opens one connection for transactions, as each attempt has in a worker.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The worker, put together: links, journal, slots, pulse.
+//! Assembles a worker: links, write batcher, slots and heartbeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,81 +36,80 @@ use crate::slot::Slot;
 use crate::tasks::Tasks;
 use crate::write_batcher::{WriteBatcher, Writer};
 
-/// Lanes for publishing: what workers publish is little beside what they run.
+/// Lanes for publishing: workers publish little compared with what they run.
 const PUBLISHER_LANES: usize = 1;
-/// Between two tries to introduce the worker.
+/// Pause between two tries to register the worker.
 const START_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a ticket stays unacknowledged before the slot gives up consuming for the rest of its
-/// task. Brokers take a consumer that holds a delivery for half an hour for dead.
+/// How long a ticket may stay unacknowledged before the slot stops consuming for the remainder of its task.
+/// Brokers take a consumer that holds a delivery for half an hour for dead.
 pub const ACK_DEADLINE: Duration = Duration::from_mins(20);
 
-/// All that a worker is told.
+/// The configuration of a worker.
 pub struct WorkerOptions {
-    /// PostgreSQL. The pool should have at least eight connections: four lanes, the output, the
-    /// pulse, and the rest for rare statements; one more listens.
+    /// PostgreSQL. The pool should have at least eight connections: four for the lanes, one each for the output
+    /// and the heartbeat, and the others for rare statements; one more listens.
     pub store: Store,
     /// RabbitMQ.
     pub endpoint: Endpoint,
-    /// Whose queues.
+    /// The namespace of the queues.
     pub namespace: Namespace,
-    /// Whom it works for, at least one, and how many tasks of each at the same time, at least one.
+    /// The pools, at least one, each with the number of concurrent tasks, at least one.
     pub pools: Vec<(PoolName, u32)>,
-    /// Tickets handed to one slot ahead.
+    /// Tickets that the broker delivers to one slot ahead.
     pub prefetch: u16,
-    /// What it runs.
+    /// The task types that it runs.
     pub tasks: Tasks,
     /// The lease of jobs without one of their own.
     pub lease: Duration,
-    /// Types of tasks of other programs that it adopts though no worker offers them.
+    /// Types of foreign tasks that it adopts even if no worker offers them.
     pub foreign_types: TypePatterns,
-    /// The retries of jobs that do not say.
+    /// The retry policy of jobs without their own.
     pub retry: RetryPolicy,
-    /// What is masked in the output of tasks and in the reasons of their failures.
+    /// The pattern that is masked in the output of tasks and in the reasons of their failures.
     pub mask: Option<Arc<Regex>>,
-    /// `SEXTON_INSTANCE`.
+    /// The instance name, `SEXTON_INSTANCE`.
     pub instance: String,
-    /// Where the lock file is; `None`: it runs without a seat.
+    /// The folder of the lock files; `None`: the worker runs without an instance lock.
     pub state_dir: Option<std::path::PathBuf>,
     /// See [`ACK_DEADLINE`].
     pub ack_deadline: Duration,
 }
 
 impl WorkerOptions {
-    /// Tasks at the same time.
+    /// Returns the number of concurrent tasks.
     fn slots(&self) -> u32 {
         self.pools.iter().map(|(_, slots)| slots).sum()
     }
 }
 
-/// Why a worker cannot go on.
+/// Why a worker cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// More pools than slots.
     #[error("{slots} slots cannot serve {pools} pools: raise WORKER_SLOTS or shorten WORKER_POOLS")]
     TooFewSlots {
-        /// As configured.
+        /// The configured number of slots.
         slots: u32,
-        /// As configured.
+        /// The configured number of pools.
         pools: usize,
     },
-    /// The queues on the broker are of another make.
+    /// The queues on the broker have other properties.
     #[error("{0}")]
     Topology(#[from] TopologyError),
-    /// The database holds what this version cannot work with.
+    /// The database has content that this version cannot work with.
     #[error("{0}")]
     Store(#[from] StoreError),
 }
 
 /// Runs a worker until the lifecycle's soft stop and the end of its running tasks.
 ///
-/// Waits for the database and its schema, and for the broker, as long as it takes; the readiness
-/// says so meanwhile. The liveness says when free slots do not consume though nothing keeps them
-/// from it.
+/// Waits for the database and its schema, and for the broker, without a limit; the readiness says so meanwhile.
+/// The liveness fails when free slots do not consume although they could.
 ///
 /// # Errors
 ///
-/// [`WorkerError`]: nothing that waiting could mend.
+/// [`WorkerError`]: a problem that waiting cannot solve.
 pub async fn run(
     options: WorkerOptions,
     lifecycle: &Lifecycle,
@@ -123,7 +122,8 @@ pub async fn run(
     }
     let database = Reachability::new(readiness.condition("database", clock::now()));
     let broker_condition = readiness.condition("broker", clock::now());
-    // Without it nothing can be parked or sent to wait, and retries are left to the relay.
+    // Without a link for publishing, tickets can be neither parked nor delayed, and the relay must publish
+    // retries.
     let publishing_condition = readiness.condition("broker, to publish", clock::now());
     let stop = lifecycle.soft();
     tokio::select! {
@@ -139,7 +139,8 @@ pub async fn run(
             timeouts: Timeouts::default(),
         })
     };
-    // An alarm blocks connections that publish, whole; the acks need one that does not.
+    // A broker's resource alarm blocks a publishing connection completely; the acks need one that it does not
+    // block.
     let (consuming, publishing) = (link("consume"), link("publish"));
     let instance_lock = instance_lock(&options);
     let lock = instance_lock.as_ref().map(InstanceLock::lock);
@@ -166,7 +167,7 @@ pub async fn run(
     });
     tokio::select! {
         () = beating => {
-            // The slots end with their link, too.
+            // When a link ends, its slots end, too.
             for link in [&consuming, &publishing] {
                 if let LinkState::Fatal(error) = &*link.state().borrow() {
                     return Err(error.clone().into());
@@ -183,7 +184,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Introduces the worker, as often as it takes; `false`: it was told to stop.
+/// Registers the worker, with as many tries as needed; `false`: the worker was stopped first.
 async fn wait_until_introduced(
     heartbeat: &mut InstanceHeartbeat,
     lifecycle: &Lifecycle,
@@ -267,7 +268,7 @@ fn heartbeat(
         pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
         slots: options.slots(),
         instance_lock: None,
-        // And the one that listens, which the store's do not count, and the journal's.
+        // Plus the listener's connection, which the store does not count, and the write batcher's.
         db_connections: context.store.connections() + 2,
     };
     let store = context.store.clone();

@@ -1,8 +1,7 @@
-//! The shape of every background loop: one round that holds all behaviour, and what to do between
-//! rounds.
+//! The interface of every background loop: one round that holds all behaviour, and the pause between rounds.
 //!
-//! A test steps a loop by calling [`BackgroundLoop::run_once`] with an instant of its choice; in production
-//! [`runner`] calls it with `None`, the database's own clock.
+//! A test steps a loop by calling [`BackgroundLoop::run_once`] with a chosen instant; in production [`runner`]
+//! calls it with `None`, the database's own clock.
 
 pub mod runner;
 
@@ -12,70 +11,70 @@ use std::time::Duration;
 use sexton_broker::{InspectError, PublishError};
 use sexton_store::{Now, StoreError};
 
-/// For one answer of the database, where firings or lost attempts wait for it. The store's own limit is
-/// longer, for whoever can wait; a server that vanished without a word would hold up a loop for that
-/// long, and with it all that the loop has locked.
+/// Timeout of one database query while firings or lost attempts wait for it. The store's own limit is longer,
+/// for callers that can wait; a server that vanished would hold up a loop for that long, and with it all that
+/// the loop has locked.
 pub(crate) const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One background loop.
 pub trait BackgroundLoop: Send + Sync + 'static {
-    /// A word, for logs and `/livez`.
+    /// The loop's name, for logs and `/livez`.
     const NAME: &'static str;
-    /// A round that takes longer is given up, which is no different from a crash in its middle. One that has made
+    /// A round that takes longer is dropped, which is like a crash in its middle. A round that has made
     /// [progress](Self::progress) meanwhile may take as long again.
     const ROUND_TIMEOUT: Duration;
     /// What a round did.
     type Report: Send;
 
-    /// One round. Dropping the future in the middle, like a crash there, loses nothing.
+    /// Runs one round. Dropping the future in the middle, like a crash there, loses nothing.
     ///
     /// # Errors
     ///
-    /// [`LoopError`]; the next round begins anew from what the database says.
+    /// [`LoopError`]; the next round starts afresh from the database.
     fn run_once(&self, now: Now) -> impl Future<Output = Result<Self::Report, LoopError>> + Send;
 
-    /// How many pieces of work this loop has done, all in all, where a round may have any number of them, each
-    /// of bounded length.
+    /// Returns how many pieces of work this loop has done since its start, if a round may have any number of
+    /// them, each of bounded length.
     fn progress(&self) -> u64 {
         0
     }
 
-    /// How long the loop rests after a round.
+    /// Returns how long the loop pauses after a round.
     fn pause(&self, report: &Self::Report) -> Pause;
 }
 
-/// A rest between two rounds.
+/// A pause between two rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
-    /// At most this long: news ends it.
+    /// At most this long: a notification ends it.
     AtMost(Duration),
-    /// The same, and no longer by more than a fraction of a millisecond: something is due then.
+    /// Like `AtMost`, but accurate to a fraction of a millisecond: something is due then.
     Due(Duration),
-    /// This long whatever comes, where a rate must be kept.
+    /// Exactly this long, even if a notification arrives: it limits a rate.
     Exactly(Duration),
 }
 
-/// Why a round did not come to its end.
+/// Why a round failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
-    /// The database: see its variants for what to do.
+    /// The database failed; the variants say what to do.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The broker is away, so there is nothing to do before it is back. Its link says so itself.
+    /// The broker is unreachable, so there is nothing to do until it is back. Its link logs that.
     #[error("the broker is away")]
     BrokerUnavailable,
-    /// The broker did not answer a question. Ask again in the next round.
+    /// The broker did not answer a query. The next round repeats it.
     #[error(transparent)]
     Broker(#[from] InspectError),
-    /// A message that was looked at could not be put back at the tail; it has gone back to the head.
+    /// An inspected message could not be put back at the tail; it has returned to the head.
     #[error("a message of the failed queue could not be put back: {0}")]
     CopyToTail(#[source] PublishError),
-    /// Cursors of jobs that were locked did not move: a fault of the program. Nothing was claimed.
+    /// Cursors of locked jobs did not move: a bug. Nothing was claimed.
     #[error("only {moved} of {expected} locked jobs could be moved on; nothing was claimed")]
     CursorsNotMoved {
         /// Rows that changed.
         moved: u64,
-        /// Rows that should have.
+        /// Rows that should have changed.
         expected: usize,
     },
     /// The round took longer than [`BackgroundLoop::ROUND_TIMEOUT`].
@@ -83,7 +82,7 @@ pub enum LoopError {
     RoundTimedOut(Duration),
 }
 
-/// Several hold the loop where news changes what it remembers.
+/// For loops that others share, because a notification changes their state.
 impl<S: BackgroundLoop> BackgroundLoop for Arc<S> {
     const NAME: &'static str = S::NAME;
     const ROUND_TIMEOUT: Duration = S::ROUND_TIMEOUT;

@@ -1,8 +1,7 @@
-//! Runs a loop: waits for timer, news or shutdown, and judges what went wrong.
+//! Runs a loop: waits for the timer, a notification or the shutdown, and handles errors.
 //!
-//! No failure ends a loop: the database's outage is told by the rules of [`Reachability`], the
-//! broker's by its link, anything else once a minute, and the next round begins from what the
-//! database says.
+//! No failure ends a loop: [`Reachability`] logs an outage of the database, the link one of the broker, and the
+//! runner any other error once a minute; the next round starts from the database's state.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -21,35 +20,35 @@ use tokio_util::sync::CancellationToken;
 
 use super::{BackgroundLoop, LoopError, Pause};
 
-/// The longest rest, so that `/livez` can tell a resting loop from one that hangs.
+/// The longest pause, so that `/livez` can distinguish a pausing loop from one that hangs.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
-/// The rest after a failure, before it is varied.
+/// The pause after a failure, before jitter.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The runtime's timer is late by less than this.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(2);
 
-/// For a round that is under way at the soft stop. Only one that a server does not answer needs more,
-/// and what it leaves is what a crash would.
+/// Time limit of a round that is running at the soft stop. Only an unanswered query needs longer, and then the
+/// round leaves what a crash would.
 const LAST_ROUND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a loop needs around its work.
+/// What a loop needs to run.
 #[derive(Clone, Debug)]
 pub struct LoopContext {
-    /// Cancelled when the database is there and its schema fits.
+    /// Cancelled when the database is reachable and its schema fits.
     pub started: CancellationToken,
     /// Cancelled when no further round may begin.
     pub soft: CancellationToken,
-    /// Cancelled when a round under way must end.
+    /// Cancelled when a running round must end.
     pub hard: CancellationToken,
-    /// The loops behind `/livez`.
+    /// The liveness of the loops, for `/livez`.
     pub liveness: Liveness,
-    /// The database, as all loops see it.
+    /// The state of the database, shared by all loops.
     pub database: Reachability,
 }
 
-/// Runs `background_loop` until the shutdown. `wakeup` ends a rest; a round under way when it comes is followed
-/// by another at once.
+/// Runs `background_loop` until the shutdown. `wakeup` ends a pause; if it arrives during a round, another
+/// follows at once.
 pub async fn run<S: BackgroundLoop>(
     background_loop: S,
     wakeup: Arc<Notify>,
@@ -81,7 +80,7 @@ pub async fn run<S: BackgroundLoop>(
     Ok(())
 }
 
-/// One round; `None`: it has made no progress for as long as its limit, and is given up.
+/// Runs one round; `None`: it has made no progress within its time limit, and is dropped.
 async fn run_round<S: BackgroundLoop>(
     background_loop: &S,
     heartbeat: &Heartbeat,
@@ -114,8 +113,8 @@ async fn pause_between_rounds(pause: Pause, wakeup: &Notify) {
     }
 }
 
-/// Sleeps as long as the system's clock can tell. The runtime's timer counts in whole milliseconds and rounds up, so
-/// the last of them are slept by a thread. Dropped, it leaves that thread asleep for them.
+/// Sleeps as precisely as the system's clock. The runtime's timer counts whole milliseconds and rounds up, so a
+/// thread sleeps the last of them. If the future is dropped, that thread sleeps on to their end.
 async fn sleep_precisely(time: Duration) {
     let end = Instant::now() + time;
     if let Some(whole) = time.checked_sub(TIMER_RESOLUTION) {
@@ -150,7 +149,7 @@ impl LoopContext {
                 self.database.record_success();
                 return pause;
             }
-            // The link tells it, and the database was not asked.
+            // The link logs this, and the database was not queried.
             Err(LoopError::BrokerUnavailable | LoopError::Broker(_)) => {}
             Err(LoopError::Store(error)) if is_outage(&error) => {
                 self.database.record_failure(&error);
@@ -175,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for an answer that never comes.
+    /// Waits for an answer that never arrives.
     struct Unanswered;
 
     impl BackgroundLoop for Unanswered {
@@ -192,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Does a piece of work each minute, of so many that are left.
+    /// Does one piece of work each minute, until none is left.
     struct Piecewise {
         left: AtomicU64,
         ends: bool,

@@ -1,10 +1,9 @@
-//! The registrar: keeps the register of the graveyard, so that what operators ask it is answered fast.
+//! Keeps the failure index, so that queries of the failed executions are fast.
 //!
-//! It adds up the changes of the groups, gives new groups their pattern, reads fingerprints that programs
-//! of the version before did not record, and brings in what failed before there was a register. Nothing
-//! waits for it: whoever reads takes what is not added up yet besides. Each of its steps is one statement
-//! or transaction that can be done again, so that a crash in between leaves the rest to the next round, of
-//! any scheduler.
+//! It folds the recorded changes into the groups' counts, gives new groups their pattern, computes fingerprints
+//! that the previous version did not record, and adds the failures from before the index existed. Nothing waits
+//! for it: readers add the changes that are not folded yet. Each step is one statement or transaction that can
+//! be repeated, so that a crash in between leaves the remainder to the next round, of any scheduler.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,46 +16,46 @@ use tokio::time::Instant;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
-/// Changes that are added up in one transaction.
+/// Changes that one transaction folds.
 const MAX_BATCH_CHANGES: i64 = 5_000;
-/// Executions that are looked through in one portion of what failed before.
+/// Executions that one batch of the backfill reads.
 const MAX_BACKFILL_ROWS: i64 = 2_000;
-/// Fingerprints, and patterns, of one round.
+/// Fingerprints, and patterns, in one round.
 const MAX_BATCH_FINGERPRINTS: i64 = 500;
-/// A round that found nothing is followed by the next after this long.
+/// Pause after a round that found nothing.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// From one removal of what is old to the next.
+/// Interval of the removals of old entries.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The loop.
+/// The loop that keeps the failure index.
 #[derive(Debug)]
 pub struct FailureAggregator {
     store: Store,
     state: Mutex<State>,
 }
 
-/// What it remembers, and could forget.
+/// What it remembers, and could lose without harm.
 #[derive(Debug, Default)]
 struct State {
-    /// Nothing that failed before is missing any more.
+    /// Whether the backfill of earlier failures is complete.
     is_backfilled: bool,
-    /// When what is old was removed last.
+    /// When old entries were last removed.
     pruned_at: Option<Instant>,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FailureAggregatorReport {
-    /// Changes that were added up.
+    /// Changes that were folded.
     pub changes: i64,
-    /// Fingerprints that were read.
+    /// Fingerprints that were computed.
     pub fingerprints: u64,
-    /// What was brought in.
+    /// The progress of the backfill.
     pub backfill: BackfillProgress,
 }
 
 impl FailureAggregator {
-    /// Looks at once.
+    /// Creates the loop, whose first round runs at once.
     pub fn new(store: Store) -> Self {
         Self { store, state: Mutex::default() }
     }
@@ -116,7 +115,7 @@ impl BackgroundLoop for FailureAggregator {
         if folded.changes > 0 {
             fault::point("scheduler.folded");
         }
-        // Whoever folded them may have died before this.
+        // The scheduler that folded them may have died before this step.
         with_timeout(QUERY_TIMEOUT, failures::name_groups(&self.store, MAX_BATCH_FINGERPRINTS))
             .await?;
         self.prune(now).await?;

@@ -1,4 +1,4 @@
-//! The heartbeat as a loop: says every few seconds that this scheduler is alive.
+//! The heartbeat as a loop: records every few seconds that this scheduler is alive.
 //!
 //! No decision depends on it: when a scheduler dies, the others claim what it would have claimed.
 
@@ -9,7 +9,7 @@ use sexton_store::Now;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 
-/// The loop.
+/// The loop that sends the heartbeats.
 #[derive(Debug)]
 pub struct InstanceHeartbeat(pub Heartbeat);
 
@@ -18,14 +18,14 @@ impl BackgroundLoop for InstanceHeartbeat {
     const ROUND_TIMEOUT: Duration = Duration::from_secs(30);
     type Report = bool;
 
-    /// Beats once; returns whether the process is ready.
+    /// Sends one heartbeat; returns whether the process is ready.
     async fn run_once(&self, now: Now) -> Result<bool, LoopError> {
         let ready = self.0.beat(now).await?;
         self.0.record_incidents(now).await;
         Ok(ready)
     }
 
-    /// Shorter until the process is ready, so that nobody waits for a state that is over.
+    /// Shorter until the process is ready, so that its readiness shows soon.
     fn pause(&self, ready: &bool) -> Pause {
         Pause::AtMost(if *ready { HEARTBEAT_INTERVAL } else { Duration::from_secs(1) })
     }

@@ -1,8 +1,8 @@
-//! The reconciler: owes again the tickets that the broker seems to have lost.
+//! The reconciler: marks tickets as unpublished again that the broker seems to have lost.
 //!
-//! A ticket is judged only long after it was due, and only when its main queue is empty or younger
-//! tickets of its pool were opened before it. A wrong guess costs a duplicate, which the open
-//! recognises. This is half of how a wiped broker heals; the sweep is the other half.
+//! A ticket counts as lost only long after it was due, and only when its main queue is empty or younger tickets
+//! of its pool were opened before it. A wrong guess costs a duplicate, which the open recognises. This is half
+//! of the recovery from a wiped broker; the sweep is the other half.
 
 use std::slice;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use tokio::sync::Notify;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 
-/// Tickets of one round, and so of one second.
+/// Tickets in one round, and so in one second.
 const MAX_BATCH_TICKETS: u64 = 500;
 const FULL_BATCH_PAUSE: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The loop.
+/// The loop that finds lost tickets.
 #[derive(Debug)]
 pub struct Reconciler {
     store: Store,
@@ -36,19 +36,20 @@ pub struct Reconciler {
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReconcilerReport {
-    /// Published tickets that no worker opened long after they were due. They wait in a long queue, or are lost.
+    /// Published tickets that were not opened long after they were due. They wait in a long queue, or are lost.
     pub unaccounted: u64,
     /// Of those, the tickets that seem lost and will be published again.
     pub owed_again: u64,
 }
 
 impl Reconciler {
-    /// Asks the broker over `link`; `relay` is woken when tickets are owed.
+    /// Creates the reconciler; `link` answers its queries of the broker, `relay` is woken when a ticket is
+    /// unpublished.
     pub fn new(store: Store, link: Link, relay: Arc<Notify>) -> Self {
         Self { store, link, relay, log_throttle: LogThrottle::default() }
     }
 
-    /// Whether nothing waits in a pool's main queue.
+    /// Returns whether a pool's main queue is empty.
     async fn is_empty(&self, pool: &PoolName) -> Result<bool, LoopError> {
         match self.link.depth(&main_queue(self.link.namespace(), pool)).await {
             Ok(depth) => Ok(depth.ready == 0),
@@ -61,7 +62,7 @@ impl Reconciler {
                 };
                 match declared {
                     Ok(()) => fault::point("scheduler.declared"),
-                    // The publish that follows finds it missing too, and says so.
+                    // The following publish finds the queue missing, too, and logs that.
                     Err(error) => tracing::debug!(%error, "queue {queue} could not be declared"),
                 }
                 Ok(true)
@@ -70,7 +71,7 @@ impl Reconciler {
         }
     }
 
-    /// Tickets that are overdue in a queue that moves are no news: there is a backlog.
+    /// Logs overdue tickets. Those in a queue that moves are not logged: that is a backlog.
     fn log_overdue(&self, overdue: &OverduePool, unpublished: u64, empty: bool) {
         if unpublished > 0 && self.log_throttle.permits(Instant::now()) {
             tracing::warn!(

@@ -1,12 +1,12 @@
-//! The rescuer: ends attempts that nobody renews any more, because their worker was never heard of again.
+//! Ends attempts whose leases are not renewed any more, because their worker has died or is cut off.
 //!
-//! It reads all open attempts every second and ends one when it has seen the same renewal of it for a
-//! whole lease by this host's monotonic clock. What the database's clock says of the lease is not asked: a step
-//! of it, or a server with another, ends nothing. A rescuer that has just started therefore waits for a lease.
+//! It reads all open attempts every second and ends one when it has seen the same renewal of it for a whole
+//! lease by this host's monotonic clock. The database's clock is not used: a step of it, or a failover to a
+//! server with another clock, ends nothing. A rescuer that has just started therefore waits for one lease.
 //!
-//! The decision is the same as after any failed attempt, with a budget of its own; the statement
-//! repeats that this is still the last renewal, so one that comes in between wins. The tickets that follow are
-//! owed at once, and the relay is told.
+//! The decision is the same as after any failed attempt, with a separate budget; the statement repeats the
+//! condition that this is still the last renewal, so a renewal in between wins. The tickets that follow are
+//! unpublished, and the relay is woken at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,14 +27,14 @@ use tokio::sync::Notify;
 use super::stopwatch::Stopwatch;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
-/// Attempts of one statement that reads some.
+/// Attempts that one statement reads.
 const MAX_PAGE_ATTEMPTS: usize = 5_000;
-/// Attempts that are watched at a time, those of the oldest executions first; some 20 MB of memory. Those beyond are
-/// watched when others have ended.
+/// The most attempts that are watched at a time, those of the oldest executions first; some 20 MB of memory.
+/// Further ones are watched when others have ended.
 const MAX_WATCHED_ATTEMPTS: usize = 100_000;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The loop.
+/// The loop that ends lost attempts.
 #[derive(Debug)]
 pub struct Rescuer {
     store: Store,
@@ -52,14 +52,15 @@ pub struct Rescuer {
 pub struct RescuerReport {
     /// Attempts that are watched.
     pub watched: usize,
-    /// Of those, the ones that nobody has renewed for a whole lease.
+    /// Of those, the ones without a renewal for a whole lease.
     pub found: usize,
-    /// Of those, the ones that this round ended; the others had moved on meanwhile.
+    /// Of those, the ones that this round ended; the others had changed meanwhile.
     pub lost: usize,
 }
 
 impl Rescuer {
-    /// `defaults` hold where a job says nothing; `relay` is woken when tickets are owed.
+    /// Creates the rescuer; `defaults` apply where a job has no value; `relay` is woken when a ticket is
+    /// unpublished.
     pub fn new(store: Store, defaults: RetryPolicy, relay: Arc<Notify>) -> Self {
         Self {
             store,
@@ -73,27 +74,28 @@ impl Rescuer {
         }
     }
 
-    /// By another clock than the host's.
+    /// Replaces the host's clock.
     #[must_use]
     pub fn with_stopwatch(self, stopwatch: Stopwatch) -> Self {
         Self { stopwatch, ..self }
     }
 
-    /// Reading so many at a time, and watching at most so many.
+    /// Sets how many attempts one statement reads, and how many are watched.
     #[must_use]
     pub fn with_limits(self, page: usize, max_watched: usize) -> Self {
         Self { page: page.max(1), max_watched: max_watched.max(1), ..self }
     }
 
-    /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
-    /// renewal for a whole lease.
+    /// Reads the open attempts; returns how many are watched, and those that were seen with the same renewal
+    /// for a whole lease.
     async fn observe_attempts(&self, now: Now) -> Result<(usize, Vec<RunningAttempt>), LoopError> {
         let (mut watched, mut unrenewed, mut after) = (0, Vec::new(), None);
         loop {
             let limit = self.page.min(self.max_watched - watched);
             let reading = running_attempts::list_page(&self.store, after, limit as i64, now);
             let page = with_timeout(QUERY_TIMEOUT, reading).await?;
-            // After the answer, which tells of an earlier instant, and before anything that acts on it is sent.
+            // After the answer, which describes an earlier instant, and before any statement that depends on
+            // it.
             let read_by = self.stopwatch.read();
             watched += page.len();
             let full = watched >= self.max_watched;
@@ -123,7 +125,7 @@ impl Rescuer {
         }
     }
 
-    /// Ends them, each if nobody has renewed it meanwhile; returns how many it ended.
+    /// Ends the attempts, each unless it was renewed meanwhile; returns how many it ended.
     async fn end_unrenewed(
         &self,
         unrenewed: &[RunningAttempt],

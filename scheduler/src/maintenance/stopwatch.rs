@@ -1,10 +1,10 @@
-//! A clock that nobody sets.
+//! A monotonic clock, which tests can replace.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How much time has passed, by a clock that nobody sets: the host's monotonic one, or a test's.
+/// Measures elapsed time by a clock that cannot be set: the host's monotonic one, or a test's.
 #[derive(Clone)]
 pub struct Stopwatch(Arc<dyn Fn() -> Instant + Send + Sync>);
 

@@ -1,12 +1,12 @@
-//! How many jobs one claim transaction takes.
+//! Adapts the number of jobs in one claim transaction.
 //!
-//! A database that is too slow for a whole batch within the limit would be asked for the same batch
-//! over and over, and nothing would ever fire. So a batch that was not written in time is followed by
-//! one of half its size, and each one that was by one of twice its size.
+//! If the database is too slow for a whole batch within the time limit, repeating the same batch would never
+//! succeed, and no job would fire. So the size is halved after each batch that was not written in time, and
+//! doubled after each one that was.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Kept from round to round.
+/// The size, which persists from round to round.
 #[derive(Debug)]
 pub(crate) struct AdaptiveBatch {
     max_jobs: usize,
@@ -14,25 +14,25 @@ pub(crate) struct AdaptiveBatch {
 }
 
 impl AdaptiveBatch {
-    /// Begins with the most.
+    /// Creates it with the largest size.
     pub(crate) const fn with_max(max_jobs: usize) -> Self {
         Self { max_jobs, jobs: AtomicUsize::new(max_jobs) }
     }
 
-    /// Jobs for the next transaction.
+    /// Returns the number of jobs for the next transaction.
     pub(crate) fn jobs(&self) -> usize {
         self.jobs.load(Ordering::Relaxed)
     }
 
-    /// A batch of `jobs` was written.
+    /// Records that a batch of `jobs` was written.
     pub(crate) fn grow(&self, jobs: usize) {
-        // One that was small because little was due tells nothing about larger ones.
+        // A batch that was small because few jobs were due shows nothing about larger ones.
         if jobs >= self.jobs() {
             self.jobs.store((jobs * 2).min(self.max_jobs), Ordering::Relaxed);
         }
     }
 
-    /// A batch of `jobs` was not written in time.
+    /// Records that a batch of `jobs` was not written in time.
     pub(crate) fn shrink(&self, jobs: usize) {
         self.jobs.store((jobs / 2).max(1), Ordering::Relaxed);
     }

@@ -1,15 +1,14 @@
-//! Admission: lets waiters go whose jobs have become free.
+//! Admits waiters whose jobs have become free.
 //!
-//! A part of the planner's round. Nobody tells when an attempt ends (a notification for each settlement
-//! would cost more than all of them save), so whoever looks, looks often, and only while somebody waits:
-//! every 250 ms, or less often where the look itself takes long, so that it never takes more than a
-//! twentieth of the time. A waiter is therefore let go at most so long after its job became free, and
-//! is then published like a claim. While nobody waits, other replicas' waiters are found with the
-//! planner's poll, after 5 s at most; the replica that claimed one looks often from then on, and a
-//! person who asks for an execution wakes every planner.
+//! It is a part of the planner's round. Nothing notifies the planner when an attempt ends (a notification for
+//! each settlement would cost more than it saves), so the planner polls, and only while there are waiters:
+//! every 250 ms, or less often if the query itself is slow, so that it takes at most a twentieth of the time. A
+//! waiter is therefore admitted at most that long after its job became free, and is then published like a
+//! claim. Without waiters of its own, a replica finds those of others with the planner's poll, after 5 s at
+//! most; the replica that claimed one polls often from then on, and a manual trigger wakes every planner.
 //!
-//! **Crashes.** Before the commit: the waiters wait still, for any planner. After it: rows that owe
-//! their ticket, for any relay.
+//! **Crashes.** Before the commit: the waiters still wait, for any planner. After it: rows with unpublished
+//! tickets, for any relay.
 
 use std::time::Duration;
 
@@ -21,14 +20,14 @@ use tokio::time::Instant;
 use crate::background_loop::{LoopError, QUERY_TIMEOUT};
 use crate::publish::dispatch::Dispatch;
 
-/// Jobs that one round admits a waiter of.
+/// The most jobs of which one round admits a waiter.
 const MAX_BATCH_JOBS: i64 = 500;
-/// Between two looks while somebody waits.
+/// Pause between two queries while there are waiters.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// So many times as long as a look takes nobody looks, at least.
+/// The pause is at least this many times as long as the query took.
 const MIN_IDLE_RATIO: u32 = 20;
 
-/// The part of a planner that admits.
+/// The part of a planner that admits waiters.
 #[derive(Debug)]
 pub(crate) struct Admissions {
     store: Store,
@@ -38,21 +37,21 @@ pub(crate) struct Admissions {
 /// What a round found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Round {
-    /// Waiters that were let go.
+    /// Waiters that were admitted.
     pub(crate) admitted: usize,
-    /// Jobs that had waiters when it looked.
+    /// Jobs with waiters at the time of the query.
     jobs: u64,
-    /// How long it looked.
+    /// How long the query took.
     elapsed: Duration,
 }
 
 impl Round {
-    /// Whether anybody waited.
+    /// Returns whether there were waiters.
     pub(crate) const fn has_waiters(self) -> bool {
         self.jobs > 0
     }
 
-    /// The longest that the planner may sleep. `more`: it has made waiters since.
+    /// Returns the longest that the planner may sleep. `more`: the planner has made waiters since.
     pub(crate) fn pause(self, more: bool) -> Duration {
         if self.jobs == 0 && !more {
             Duration::MAX
@@ -67,7 +66,7 @@ impl Admissions {
         Self { store, dispatch }
     }
 
-    /// Looks once, and lets go what may go.
+    /// Reads the waiters once, and admits those whose job is free.
     pub(crate) async fn admit_waiters(&self, now: Now) -> Result<Round, LoopError> {
         let started = Instant::now();
         let waiting =
@@ -87,7 +86,7 @@ impl Admissions {
             fault::point("scheduler.admitted");
             tracing::debug!(executions.admitted = admitted, "{admitted} waited for their jobs");
         }
-        // Refused, they are left to the relay.
+        // Tickets that the publishing task refuses are left to the relay.
         self.dispatch.offer(tickets);
         Ok(Round { admitted, ..found })
     }

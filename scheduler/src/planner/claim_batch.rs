@@ -1,4 +1,4 @@
-//! Plans a batch of due jobs: what one claim transaction writes. Pure.
+//! Plans a batch of due jobs: the writes of one claim transaction. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,32 +14,32 @@ use sexton_store::tickets::UnpublishedTicket;
 
 use super::timetable_cache::TimetableCache;
 
-/// Rows after which no further job is planned in the same transaction. One job adds at most about a
+/// Once a transaction has this many rows, no further job is planned in it. One job adds at most about a
 /// thousand.
 const MAX_BATCH_ROWS: usize = 5_000;
 
-/// What a claim transaction writes.
+/// The writes of a claim transaction.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimBatch {
-    /// Rows, in the order of the jobs.
+    /// The claims, in the order of the jobs.
     pub(crate) claims: Vec<Claim>,
-    /// For each of `claims` the index of its job.
+    /// The index of each claim's job.
     job_of: Vec<usize>,
-    /// Claims that take the place of what is under way of their jobs, if they are new.
+    /// The claims that replace a running execution of their job, if they are new.
     pub(crate) replacing: Vec<(JobId, ExecutionId)>,
-    /// Where the planned jobs stand next.
+    /// The next cursors of the planned jobs.
     pub(crate) cursors: Vec<CursorUpdate>,
-    /// Of these jobs so many firings may still run.
+    /// The number of firings that may still run, for jobs with a limit.
     runs_left: HashMap<JobId, u32>,
     /// Firings without rows.
     pub(crate) gaps: Vec<GapRow>,
-    /// Late firings that are set aside.
+    /// Late firings that are kept aside while catch-up is held.
     pub(crate) held: Vec<(JobId, Gap)>,
-    /// Cursors that stood elsewhere by older data of the zones.
+    /// Cursors that older time zone data had computed differently.
     pub(crate) moved: Vec<MovedCursor>,
-    /// Jobs whose schedule makes no timetable.
+    /// Jobs whose schedule is invalid.
     pub(crate) unreadable: Vec<UnreadableJob>,
-    /// Whether firings are left that are due: of jobs not planned for want of room.
+    /// Whether due firings remain, of jobs that were not planned for lack of room.
     pub(crate) more: bool,
 }
 
@@ -86,7 +86,7 @@ impl ClaimBatch {
         batch
     }
 
-    /// Where the job's cursor stands by this program's data of the zones.
+    /// Returns the job's cursor by this program's time zone data.
     fn cursor(&mut self, job: &DueJob, timetable: &Timetable) -> Option<DateTime<Utc>> {
         let Some(planned_until) = job.outdated_since else { return Some(job.next_fire_at) };
         let cursor = first_firing(timetable, planned_until);
@@ -110,7 +110,7 @@ impl ClaimBatch {
         plan: Plan,
         id: &mut impl FnMut(DateTime<Utc>) -> ExecutionId,
     ) {
-        // Coalesced firings are part of what the oldest of those says that get a row.
+        // Coalesced firings belong to the oldest firing that gets a row.
         let runs = plan.firings.first().map(|firing| firing.key.clone());
         let gaps = plan.gaps;
         for firing in plan.firings {
@@ -129,14 +129,14 @@ impl ClaimBatch {
             GapRow::of(job.id, gap).with_cause(GapCause { into_key, ..GapCause::default() })
         }));
         self.held.extend(plan.held.map(|gap| (job.id, gap)));
-        // Where the runs that may be ended the plan, the next transaction knows how many are left.
+        // If the limit of runs ended the plan, the next transaction knows how many are left.
         self.more |= next.is_some_and(|next| next.due <= job.now);
         self.cursors.push(CursorUpdate { job: job.id, next, runs: 0 });
     }
 
-    /// Counts the runs of jobs that have a limit of them, by the claims that became new rows: a key that
-    /// was there before uses nothing. A job without any left has no next firing; what is due of it all
-    /// the same is left to the next transaction, which says so.
+    /// Counts the runs of jobs that have a limit, by the claims that became new rows: a key that existed before
+    /// counts nothing. A job without runs left has no next firing; its remaining due firings are left to the
+    /// next transaction, which records them.
     pub(crate) fn count_runs(&mut self, inserted: &[ExecutionId], now: DateTime<Utc>) {
         if self.runs_left.is_empty() {
             return;
@@ -157,26 +157,26 @@ impl ClaimBatch {
         }
     }
 
-    /// Of the claims that take others' places, those that became new rows.
+    /// Returns those of the replacing claims that became new rows.
     pub(crate) fn replacements(&self, inserted: &[ExecutionId]) -> Vec<(JobId, ExecutionId)> {
         let new = |(_, id): &&(JobId, ExecutionId)| inserted.contains(id);
         self.replacing.iter().filter(new).copied().collect()
     }
 
-    /// How many of the claims that became new rows wait until their jobs are free.
+    /// Returns how many new rows wait until their jobs are free.
     pub(crate) fn waiters(&self, inserted: &[ExecutionId]) -> usize {
         let waits = self.claims.iter().filter(|claim| claim.waits.is_some());
         waits.filter(|claim| inserted.contains(&claim.id)).count()
     }
 
-    /// How many of the new rows record a firing that does not run.
+    /// Returns how many new rows record a firing that does not run.
     pub(crate) fn skipped(&self, inserted: &[ExecutionId]) -> usize {
         let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
         let skips = self.claims.iter().filter(|claim| claim.skip_reason.is_some());
         skips.filter(|claim| inserted.contains(&claim.id)).count()
     }
 
-    /// The tickets of those claims that became new rows and are to run at once. `jobs` are the planned ones.
+    /// Returns the tickets of the new rows that are to run at once. `jobs` are the planned ones.
     pub(crate) fn tickets(
         self,
         jobs: &[DueJob],
@@ -190,11 +190,11 @@ impl ClaimBatch {
     }
 }
 
-/// The excluded nominal times up to where the job is accounted for now.
+/// Collects the excluded nominal times up to the job's next cursor.
 fn collect_excluded_gaps(job: &DueJob, timetable: &Timetable, next: Option<Cursor>) -> Vec<Gap> {
     let from = job.planned_until.unwrap_or(job.next_fire_at);
     let to = next.map_or(job.now, |next| next.nominal.min(job.now));
-    // What comes after the last run that may be is past the end of the job, and no firing.
+    // After the last allowed run the job has ended, so later instants are no firings.
     let is_last = next.is_none() && job.constraints.runs_left(job.runs_used) != Some(0);
     excluded_gaps(timetable, from, to, is_last)
 }
@@ -291,7 +291,7 @@ mod tests {
             batch.count_runs(&ids, jobs[0].now);
             let moved = batch.cursors[0];
             assert_eq!((moved.runs, moved.next.is_none()), (runs, ends), "{used} {taken}");
-            // Where one is due that may not run, the next transaction says so.
+            // If a due firing may not run, the next transaction records it.
             assert_eq!(batch.more, used == 2, "{used}");
         }
     }

@@ -1,8 +1,8 @@
-//! New data of the zones: cursors that older data computed are computed again, and what moved is told.
+//! Recomputes cursors that older time zone data has computed, and logs those that moved.
 //!
-//! Soon after a start of the program, since that is when its data is new, and once an hour after that,
-//! for what a replica of the version before has planned meanwhile. The planner does the same with a
-//! job that is due, so that nothing is claimed by older data, whichever of the two comes first.
+//! It runs soon after the start of the program, since that is when its data is new, and once an hour after
+//! that, for cursors that a replica of the previous version has computed meanwhile. The planner does the same
+//! with a due job, so that no claim uses older data, whichever comes first.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use tokio::time::Instant;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
-/// Jobs of one transaction.
+/// Jobs in one transaction.
 const MAX_BATCH_JOBS: i64 = 500;
-/// From one look at all jobs to the next.
+/// Interval of the checks of all jobs.
 const CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The loop.
+/// The loop that recomputes cursors.
 #[derive(Debug)]
 pub struct Cursors {
     store: Store,
-    /// Not before; `None`: at once.
+    /// When the next check is due; `None`: at once.
     due: Mutex<Option<Instant>>,
 }
 
@@ -33,17 +33,17 @@ pub struct Cursors {
 pub struct CursorsReport {
     /// Jobs whose cursors older data had computed.
     pub outdated: usize,
-    /// Those whose cursors moved.
+    /// The jobs whose cursors moved.
     pub moved: Vec<MovedCursor>,
 }
 
 impl Cursors {
-    /// Looks at once, and then every hour.
+    /// Creates the loop, whose first check runs at once.
     pub fn new(store: Store) -> Self {
         Self { store, due: Mutex::default() }
     }
 
-    /// Looks at all jobs.
+    /// Checks all jobs.
     async fn recompute_all(&self) -> Result<CursorsReport, LoopError> {
         let mut report = CursorsReport::default();
         let mut after = None;
@@ -83,7 +83,7 @@ impl BackgroundLoop for Cursors {
     }
 }
 
-/// Says that a job fires at another instant than was said before.
+/// Logs that a job fires at another instant than was planned before.
 pub(crate) fn log_moved_cursor(moved: &MovedCursor) {
     let to = moved.to.map_or_else(|| "never".to_owned(), |to| to.to_rfc3339());
     tracing::warn!(

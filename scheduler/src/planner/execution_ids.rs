@@ -1,10 +1,10 @@
-//! Ids of new executions.
+//! Creates ids of executions.
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
 use uuid::{NoContext, Timestamp, Uuid};
 
-/// A fresh id of an execution claimed at `at`. Retention finds old rows by their ids, so `at` is the
+/// Creates the id of an execution claimed at `at`. Retention finds old rows by their ids, so `at` is the
 /// instant of the claim by the database's clock, not this host's.
 pub(crate) fn execution_id(at: DateTime<Utc>) -> ExecutionId {
     let seconds = u64::try_from(at.timestamp()).unwrap_or(0);

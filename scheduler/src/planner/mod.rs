@@ -1,21 +1,22 @@
-//! The planner: claims the firings that are due, at the instant they are due.
+//! The planner: claims each firing at the instant at which it is due.
 //!
-//! One transaction claims a batch of jobs; their tickets are handed to the publishing task after
-//! the commit. Replicas split the due set by `SKIP LOCKED_JOBS_PAUSE`, and the unique row is the guard, so any
-//! number of planners may run. Then it sleeps until the next due instant by the database's clock,
-//! measured from the database's own answer; this host's clock is never asked.
+//! One transaction claims a batch of jobs; their tickets go to the publishing task after the commit. Replicas
+//! split the due jobs by `SKIP LOCKED`, and the unique row is the guard, so any number of planners may run.
+//! Then the planner sleeps until the next due instant by the database's clock, computed from the database's own
+//! answer; this host's clock is never used.
 //!
-//! **Lag.** What is between the instant and the ticket are one transaction's round trips on a connection of its own, which
-//! nobody has to be asked for.
+//! **Lag.** Between the due instant and the ticket there are only one transaction's round trips, on a dedicated
+//! connection, so the planner never waits for the pool.
 //!
-//! **Overlap.** Each round admits the waiters whose jobs are free (`admission`): before it claims if anybody waited at
-//! the end of the one before, and else after it. While anybody waits it sleeps no longer than a look at them is worth. A claim that replaces what is
-//! under way marks it in the same transaction, and the commit tells the workers.
+//! **Overlap.** Each round admits the waiters whose jobs are free (`admission`): before the claims if there
+//! were waiters at the end of the previous round, and otherwise after them. While there are waiters, the sleep
+//! is as short as `admission` requires. A claim that replaces a running execution marks that one in the same
+//! transaction, and the commit notifies the workers.
 //!
-//! **Failures.** A crash before the commit leaves nothing, one after it leaves owed tickets for the
-//! relay. An error at the commit tells nothing about it: the next round finds either the old cursors
-//! and claims again, or the new ones. A job that cannot be planned is set aside and named; its row
-//! is not touched. While the broker is away, claiming goes on and the debt stays in the rows.
+//! **Failures.** A crash before the commit leaves nothing, one after it leaves unpublished tickets for the
+//! relay. After an error at the commit its result is unknown: the next round finds either the old cursors and
+//! claims again, or the new ones. A job that cannot be planned is quarantined and logged; its row does not
+//! change. While the broker is down, claiming continues and the tickets stay unpublished in the rows.
 
 mod adaptive_batch;
 mod admission;
@@ -52,21 +53,21 @@ use self::timetable_cache::TimetableCache;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 use crate::publish::dispatch::Dispatch;
 
-/// Jobs that one transaction claims; fewer where the database is too slow for so many.
+/// The most jobs in one claim transaction; fewer if the database is too slow.
 pub const MAX_BATCH_JOBS: usize = 1_000;
-/// Transactions of one round; a round that needs more is followed by another at once.
+/// The most transactions in one round; if more are needed, another round follows at once.
 const MAX_ROUND_TRANSACTIONS: usize = 50;
-/// The longest sleep: a notification may be lost. Varied by a tenth to either side.
+/// The longest sleep, because a notification may be lost. Jittered by a tenth to either side.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The loop.
+/// The loop that claims due firings.
 #[derive(Debug)]
 pub struct Planner {
     dispatch: Dispatch,
-    /// One round at a time has it.
+    /// Held by one round at a time.
     dedicated: AsyncMutex<DedicatedConnection>,
     admissions: Admissions,
-    /// Whether anybody may wait: looked for before the claims, and not after them.
+    /// Whether there may be waiters: if so, they are admitted before the claims, otherwise after them.
     waiting: AtomicBool,
     claimed_by: String,
     timetable_cache: Mutex<TimetableCache>,
@@ -75,10 +76,10 @@ pub struct Planner {
     hold_after: Option<Duration>,
 }
 
-/// A transaction that did not come to its end.
+/// A transaction that failed.
 struct Failure {
     error: LoopError,
-    /// The one job that was in it.
+    /// The job, if the transaction had only one.
     only_job: Option<UnreadableJob>,
 }
 
@@ -89,7 +90,7 @@ impl<E: Into<LoopError>> From<E> for Failure {
 }
 
 impl Planner {
-    /// `by` is `<instance>:<pid>`, for the rows.
+    /// Creates a planner; `claimed_by` is `<instance>:<pid>`, for the rows.
     pub fn new(store: Store, dispatch: Dispatch, claimed_by: impl Into<String>) -> Self {
         Self {
             dedicated: AsyncMutex::new(DedicatedConnection::new(&store)),
@@ -104,21 +105,21 @@ impl Planner {
         }
     }
 
-    /// Catch-up is held after the database's time jumped by more than `limit`, or back. Without this
-    /// a planner notices no jump; it keeps to a hold that others have begun.
+    /// Holds catch-up after the database's clock jumped forward by more than `limit`, or back. Without this a
+    /// planner notices no jump; it still obeys holds that other planners have begun.
     #[must_use]
     pub fn hold_after(mut self, limit: Duration) -> Self {
         self.hold_after = Some(limit);
         self
     }
 
-    /// Jobs may have been corrected: none is set aside any longer.
+    /// Releases all quarantined jobs, because a job may have been corrected.
     pub fn release_quarantine(&self) {
         self.quarantine.release_all();
     }
 
-    /// Claims until nothing is due. After a batch that the database refuses, jobs are claimed one by
-    /// one until the culprit is found and set aside.
+    /// Claims until no job is due. After a batch that the database refuses, jobs are claimed one by one until
+    /// the faulty one is found and quarantined.
     async fn claim_all(&self, now: Now, report: &mut PlannerReport) -> Result<bool, LoopError> {
         let mut single_jobs_left = 0_usize;
         let mut transactions = 0;
@@ -153,8 +154,8 @@ impl Planner {
         Ok(false)
     }
 
-    /// One claim transaction; whether more may be due. Jobs that are `deferred` come up in the next
-    /// round, in a moment.
+    /// Runs one claim transaction; returns whether more jobs may be due. Jobs in `deferred` follow in the next
+    /// round, at once.
     async fn claim(
         &self,
         limit: usize,
@@ -184,7 +185,7 @@ impl Planner {
                 with_timeout(QUERY_TIMEOUT, transaction.commit()).await?;
                 look.noticed.iter().for_each(log_jump);
             } else {
-                // Not only dropped: the rows of who is put off are somebody's who is about to end.
+                // A mere drop would keep the deferred jobs' rows locked for transactions that are about to end.
                 with_timeout(QUERY_TIMEOUT, transaction.rollback()).await?;
             }
             connection.release();
@@ -236,8 +237,8 @@ impl Planner {
             Ok(recorded) => recorded,
             Err(error) => {
                 if is_row_error(&error) {
-                    // Not only dropped: the next transaction begins at once, on another connection,
-                    // and would find these jobs locked still.
+                    // A mere drop is not enough: the next transaction begins at once, on another connection,
+                    // and would find these jobs still locked.
                     let _ = with_timeout(QUERY_TIMEOUT, transaction.rollback()).await;
                 }
                 return Err(error);
@@ -273,7 +274,7 @@ impl Planner {
         Ok(written)
     }
 
-    /// Writes all that a batch decides; returns which claims are new, and what they replaced.
+    /// Writes all decisions of a batch; returns which claims are new, and what they replaced.
     async fn record(
         &self,
         transaction: &mut ClaimTransaction<'_>,
@@ -302,7 +303,7 @@ impl Planner {
         self.quarantine.add(job, Instant::now());
     }
 
-    /// How long to sleep until the next firing is due.
+    /// Returns how long to sleep until the next firing is due.
     async fn time_to_next_firing(
         &self,
         now: Now,
@@ -319,29 +320,30 @@ impl Planner {
         Ok(sleep_after_round(due, report, started.elapsed(), poll))
     }
 
-    /// One round, told in `report` as far as it came: claims, admits, and decides how long to sleep.
+    /// Runs one round: claims, admits, and decides how long to sleep. After an error `report` has what was done
+    /// before.
     async fn round(&self, now: Now, report: &mut PlannerReport) -> Result<(), LoopError> {
         let (all, admitted) = self.claim_and_admit(now, report).await?;
         if all {
             report.sleep = self.time_to_next_firing(now, report).await?;
         } else if report.found() == 0 {
-            // More jobs than can be set aside cannot be planned.
+            // There are more unplannable jobs than the quarantine can hold.
             report.sleep = POLL_INTERVAL;
         }
         report.sleep = report.sleep.min(admitted.pause(report.waiting > 0));
         Ok(())
     }
 
-    /// Claims what is due, and admits who waits.
+    /// Claims due firings, and admits waiters.
     async fn claim_and_admit(
         &self,
         now: Now,
         report: &mut PlannerReport,
     ) -> Result<(bool, Round), LoopError> {
-        // Until the end of the round is known to be none: an error in between must not keep them waiting.
+        // Assumed until the end of the round shows otherwise: an error in between must not delay waiters.
         let may_wait = self.waiting.swap(true, Ordering::Relaxed);
         let first = if may_wait { Some(self.admissions.admit_waiters(now).await) } else { None };
-        // Whatever became of the admission: what is due is claimed.
+        // Due firings are claimed even if the admission failed.
         let all = self.claim_all(now, report).await?;
         let admitted = match first {
             Some(admitted) => admitted?,
@@ -361,7 +363,7 @@ impl BackgroundLoop for Planner {
     async fn run_once(&self, now: Now) -> Result<PlannerReport, LoopError> {
         let mut report = PlannerReport::default();
         let round = self.round(now, &mut report).await;
-        // What was written before an error is not seen again by the next round.
+        // The next round will not see what was written before an error.
         report.log();
         round.map(|()| report)
     }
@@ -371,7 +373,7 @@ impl BackgroundLoop for Planner {
     }
 }
 
-/// Says that a job has paused itself.
+/// Logs that a job has paused itself.
 fn log_paused(job: &FailingJob) {
     tracing::warn!(
         job.name = job.name,
@@ -382,7 +384,7 @@ fn log_paused(job: &FailingJob) {
     );
 }
 
-/// Whether the error is the fault of some row and not of the database or of this program's plans.
+/// Returns whether the error comes from a row, and not from the database or this program's statements.
 const fn is_row_error(error: &LoopError) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! When the planner wakes: pure.
+//! Computes when the planner wakes. Pure.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use sexton_store::firing::NextDue;
 
 use super::report::PlannerReport;
 
-/// The sleep while the only jobs due are locked, mostly by another replica that is claiming them: a
-/// round just before found none that it could have.
+/// The sleep while all due jobs are locked, mostly by another replica that is claiming them: the round just
+/// before found none that it could claim.
 const LOCKED_JOBS_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long to rest after a round, whose question for what is due next took `round_trip`. What is due by now became so
-/// meanwhile if the round found something, or looked before the instant; otherwise somebody else has it.
+/// Returns how long to sleep after a round whose query for the next due instant took `round_trip`. A job that
+/// is due now became due during the round if the round claimed something, or read the rows before that instant;
+/// otherwise another replica holds it.
 pub(crate) fn sleep_after_round(
     due: NextDue,
     report: &PlannerReport,
@@ -23,7 +24,7 @@ pub(crate) fn sleep_after_round(
     sleep_until(due, round_trip, poll).unwrap_or(overdue)
 }
 
-/// How long to sleep after an answer that took `round_trip`; `None` if a job is due by now. The
+/// Returns how long to sleep after an answer that took `round_trip`; `None` if a job is due by now. The
 /// database read its clock about halfway through it.
 fn sleep_until(due: NextDue, round_trip: Duration, poll: Duration) -> Option<Duration> {
     let Some(at) = due.at else { return Some(poll) };

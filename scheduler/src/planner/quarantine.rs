@@ -1,8 +1,7 @@
-//! Jobs that cannot be planned, set aside for a minute, so that one of them does not stop the
-//! others.
+//! Quarantines jobs that cannot be planned for a minute, so that one of them does not stop the others.
 //!
-//! Nothing of the job is changed: it stays due, and is looked at again when the minute is over or
-//! when some job was edited. Each look that fails says why.
+//! Nothing in the job changes: it stays due, and the planner tries it again when the minute is over or when any
+//! job was edited. Each failed try is logged.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,14 +11,14 @@ use sexton_model::id::JobId;
 use sexton_store::firing::UnreadableJob;
 use tokio::time::Instant;
 
-/// How long a job is set aside.
+/// How long a job stays in quarantine.
 const QUARANTINE_TIME: Duration = Duration::from_mins(1);
-/// Jobs set aside at most; others are met again in each round.
+/// The most jobs in quarantine; the planner meets further ones in each round.
 const MAX_QUARANTINED_JOBS: usize = 10_000;
-/// Lines a minute; the rest is counted.
+/// Log lines per minute; further ones are only counted.
 const MAX_LINES_PER_MINUTE: usize = 5;
 
-/// The jobs set aside, each until when.
+/// The quarantined jobs, each with the end of its quarantine.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(Mutex<State>);
 
@@ -31,14 +30,14 @@ struct State {
 }
 
 impl Quarantine {
-    /// Those that are set aside at `now`.
+    /// Returns the jobs in quarantine at `now`.
     pub(crate) fn jobs(&self, now: Instant) -> Vec<JobId> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.expires_at.retain(|_, expires_at| *expires_at > now);
         state.expires_at.keys().copied().collect()
     }
 
-    /// Sets a job aside and says so.
+    /// Quarantines a job and logs it.
     pub(crate) fn add(&self, job: &UnreadableJob, now: Instant) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.expires_at.len() < MAX_QUARANTINED_JOBS {
@@ -68,7 +67,7 @@ impl Quarantine {
         }
     }
 
-    /// Lets all of them go, because somebody may have corrected one.
+    /// Releases all of them, because a job may have been corrected.
     pub(crate) fn release_all(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).expires_at.clear();
     }

@@ -1,4 +1,4 @@
-//! What a round of the planner has done, and what it says of it.
+//! The report of a planner's round, and its log lines.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use chrono::{DateTime, Utc};
 use sexton_model::time_jump::TimeJump;
 use sexton_store::firing::ClockJump;
 
-/// What a round claimed.
+/// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlannerReport {
-    /// Rows that are to run now.
+    /// Executions that are to run now.
     pub claimed: usize,
-    /// Rows that wait until their job is free.
+    /// Executions that wait until their job is free.
     pub waiting: usize,
-    /// Executions whose place a claim took.
+    /// Executions that a claim replaced.
     pub replaced: u64,
-    /// Waiters whose job was free: they are to run now.
+    /// Waiters that were admitted because their job was free.
     pub admitted: usize,
     /// Rows that record a firing that does not run.
     pub skipped: usize,
-    /// Firings that were claimed before, by whoever.
+    /// Firings that were already claimed, by any planner.
     pub known: usize,
     /// Firings without a row.
     pub missed: u64,
-    /// Late firings that were set aside, because catch-up is held.
+    /// Late firings that are kept aside while catch-up is held.
     pub held: u64,
     /// Of `claimed`, those whose tickets are left to the relay.
     pub left_to_relay: usize,
-    /// Jobs that were set aside.
+    /// Jobs that were quarantined.
     pub quarantined: usize,
-    /// The instant of the last look at what is due.
+    /// The instant at which due jobs were last read.
     pub looked_at: Option<DateTime<Utc>>,
     /// How long to sleep, from the end of the round.
     pub sleep: Duration,
@@ -47,7 +47,7 @@ impl PlannerReport {
         self.left_to_relay += other.left_to_relay;
     }
 
-    /// Firings, however they were disposed of.
+    /// Returns the number of firings, whatever their disposition.
     pub(crate) fn found(&self) -> u64 {
         (self.claimed + self.waiting + self.skipped + self.known) as u64 + self.missed + self.held
     }
@@ -83,7 +83,7 @@ impl PlannerReport {
     }
 }
 
-/// Warns that catch-up is held, with what was seen and what to do: once, by the scheduler that noticed it.
+/// Warns that catch-up is held, with the observed jump and the remedy: once, by the scheduler that noticed it.
 pub(crate) fn log_jump(noticed: &ClockJump) {
     let jump_s = noticed.jump.by().num_seconds();
     let remedy =

@@ -1,15 +1,15 @@
-//! Hands freshly claimed tickets to a publishing task, so that claiming need not wait for confirms.
+//! Passes freshly claimed tickets to a publishing task, so that claiming need not wait for confirms.
 //!
-//! Between the two is a short queue in memory. A batch that finds it full, or no broker, is not
-//! handed over at all, and one that dies with the process was owed from the claim's commit on: the
-//! relay publishes it a few seconds later.
+//! Between the two is a short queue in memory. If the queue is full or the broker is down, a batch is not
+//! passed on, and a batch in the queue can die with the process: in each case its tickets are unpublished in
+//! their rows since the claim's commit, and the relay publishes them a few seconds later.
 //!
-//! Marks are written a moment later than they could be. A worker on an idle machine opens a ticket
-//! within milliseconds, and its open pays the debt in the same statement; a mark at that moment would
-//! only be in its way, and for most tickets it is never needed.
+//! Marks are delayed on purpose. A worker on an idle machine opens a ticket within milliseconds, and its open
+//! marks the ticket in the same statement; a mark at that moment would only be in its way, and most tickets
+//! never need one.
 //!
-//! Every batch ends within [`MAX_BATCH_DURATION`], whatever the servers do, and a shutdown waits for those under
-//! way only for five seconds.
+//! Every batch ends within [`MAX_BATCH_DURATION`], whatever the servers do, and a shutdown waits for running
+//! batches for only five seconds.
 
 use std::mem;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::outbox::{MAX_BATCH_DURATION, Outbox, SendOutcome};
 use crate::background_loop::runner::LoopContext;
 
-/// Batches that wait.
+/// The most batches that wait.
 const MAX_QUEUED_BATCHES: usize = 16;
-/// Confirmed tickets wait so long for their mark; far below the relay's patience of 5 s.
+/// How long confirmed tickets wait for their mark; far shorter than the 5 s that the relay waits.
 const MARK_DELAY: Duration = Duration::from_millis(250);
-/// Marks that wait; those beyond are left out, so that their tickets are published once more.
+/// The most marks that wait; further ones are dropped, so that their tickets are published once more.
 const MAX_PENDING_MARKS: usize = 50_000;
-/// Batches that are published at a time: one fills the broker's window while another is confirmed.
+/// Batches that are published concurrently: one fills the broker's window while another is confirmed.
 const MAX_IN_FLIGHT_BATCHES: usize = 2;
-/// After the soft stop, for what was claimed before it; milliseconds are enough unless a server does
-/// not answer.
+/// Time limit for the remaining batches after the soft stop; milliseconds are enough unless a server does not
+/// answer.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it shows that it is alive when there is nothing to do.
+/// Interval of the heartbeat to the liveness while there is nothing to do.
 const BEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The planner's end.
@@ -55,22 +55,22 @@ pub struct Dispatcher {
     receiver: mpsc::Receiver<Vec<UnpublishedTicket>>,
 }
 
-/// A queue of batches on their way to `outbox`.
+/// Creates a queue of batches to `outbox`.
 pub fn dispatch(outbox: Arc<Outbox>) -> (Dispatch, Dispatcher) {
     let (sender, receiver) = mpsc::channel(MAX_QUEUED_BATCHES);
     (Dispatch { outbox: Arc::clone(&outbox), sender }, Dispatcher { outbox, receiver })
 }
 
 impl Dispatch {
-    /// Hands a batch over, never waiting. `false`: the relay will see to it.
+    /// Passes a batch on, without waiting. `false`: the relay will publish it.
     pub fn offer(&self, tickets: Vec<UnpublishedTicket>) -> bool {
         tickets.is_empty() || (self.outbox.is_open() && self.sender.try_send(tickets).is_ok())
     }
 }
 
 impl Dispatcher {
-    /// Publishes what is handed over until every [`Dispatch`] is gone, then what is left; or until
-    /// five seconds after the soft stop, or the hard stop.
+    /// Publishes batches until every [`Dispatch`] is dropped, and then the remaining ones; or until five
+    /// seconds after the soft stop, or the hard stop.
     pub async fn run(self, context: LoopContext) {
         let drain_timeout = async {
             context.soft.cancelled().await;
@@ -94,7 +94,7 @@ impl Dispatcher {
         let mut confirmed: Vec<PublishedTicket> = Vec::new();
         let mut mark_at = Instant::now();
         loop {
-            // Silent while no batch comes to its end.
+            // No heartbeat while no batch ends.
             if in_flight.len() < MAX_IN_FLIGHT_BATCHES {
                 heartbeat.beat();
             }
@@ -129,8 +129,8 @@ impl Dispatcher {
         log_mark_result(Ok(self.outbox.mark(&confirmed, None).await), &context.database);
     }
 
-    /// Publishes the next batch that waits and marks it, at once; says how many rows were marked.
-    /// `None` if none waits.
+    /// Publishes the next waiting batch and marks it, at once; returns how many rows were marked. `None` if no
+    /// batch waits.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Dispatcher {
     }
 }
 
-/// Publishes a batch; its marks come later.
+/// Publishes a batch; its marks follow later.
 async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
     let sent = outbox.send_fresh(tickets, now).await;
     if !sent.published.is_empty() {
@@ -159,7 +159,7 @@ async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> Sen
     sent
 }
 
-/// Takes over what was confirmed of a batch.
+/// Collects the confirmed tickets of a batch.
 fn collect(done: Result<SendOutcome, JoinError>, confirmed: &mut Vec<PublishedTicket>) {
     match done {
         Ok(mut sent) => {

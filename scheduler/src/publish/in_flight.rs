@@ -1,7 +1,7 @@
-//! The relay's sends under way: one for each destination at a time.
+//! Tracks the relay's sends in flight: at most one for each destination.
 //!
-//! A queue that does not confirm keeps its own send open and no other. Dropped with the relay they end
-//! half-way, as at a crash: the rows still have their tickets.
+//! A queue that does not confirm keeps its own send open and no other. If the relay is dropped, its sends end
+//! half way, as in a crash: the rows still have their tickets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::outbox::{Outbox, SendOutcome};
 
-/// Sends that have begun and whose result nobody has collected.
+/// Sends that have begun and whose results are not collected yet.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightSends {
     tasks: JoinSet<SendOutcome>,
@@ -26,26 +26,26 @@ pub(crate) struct InFlightSends {
 /// One send.
 #[derive(Debug)]
 pub(crate) struct InFlightSend {
-    /// Where it goes.
+    /// The destination.
     pub(crate) destination: Destination,
-    /// How many tickets it has.
+    /// The number of tickets.
     pub(crate) tickets: usize,
-    /// Whether the destination had no more that were due.
+    /// Whether the destination had no more due tickets.
     pub(crate) drained: bool,
 }
 
 impl InFlightSends {
-    /// Whether the destination's last send is still open.
+    /// Returns whether the destination's last send is still open.
     pub(crate) fn is_under_way(&self, destination: &Destination) -> bool {
         self.under_way.values().any(|send| send.destination == *destination)
     }
 
-    /// Tickets of all open sends.
+    /// Returns the number of tickets in all open sends.
     pub(crate) fn tickets(&self) -> usize {
         self.under_way.values().map(|send| send.tickets).sum()
     }
 
-    /// Begins to send tickets of one destination.
+    /// Begins to send tickets to one destination.
     pub(crate) fn start_send(
         &mut self,
         outbox: &Arc<Outbox>,
@@ -60,7 +60,7 @@ impl InFlightSends {
         self.under_way.insert(task.id(), send);
     }
 
-    /// What has ended so far, without waiting.
+    /// Returns the sends that have ended, without waiting.
     pub(crate) fn collect(&mut self) -> Vec<(InFlightSend, SendOutcome)> {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.record_end(ended);
@@ -68,7 +68,7 @@ impl InFlightSends {
         std::mem::take(&mut self.ended_sends)
     }
 
-    /// Waits for the sends to `destinations`, for `confirm_wait` at most.
+    /// Waits for the sends to `destinations`, at most `confirm_wait`.
     pub(crate) async fn wait_for(&mut self, destinations: &[Destination], confirm_wait: Duration) {
         let end = Instant::now() + confirm_wait;
         while destinations.iter().any(|one| self.is_under_way(one)) {

@@ -1,9 +1,9 @@
-//! Publishes tickets and marks them: the way of every ticket out of this process.
+//! Publishes tickets and marks them: all tickets of this process pass through here.
 //!
-//! The order is publish, confirm, mark. A crash in between publishes a ticket twice, which the open
-//! recognises; a row that has moved on meanwhile is not marked. What could not be published stays
-//! unpublished in its row. Remembered is only which queues refused lately ([`FlowControl`]). Neither server
-//! is waited for without end, so a batch is done with in [`MAX_BATCH_DURATION`].
+//! The order is publish, confirm, mark. A crash in between publishes a ticket twice, which the open recognises;
+//! a row that has changed meanwhile is not marked. A ticket that could not be published stays unpublished in
+//! its row. The outbox only remembers which queues refused recently ([`FlowControl`]). Every wait for a server
+//! has a time limit, so a batch ends within [`MAX_BATCH_DURATION`].
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,14 +19,14 @@ use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::timeout;
 
-/// For the broker: longer than the link waits for a confirm, so that what was confirmed beside a ticket
-/// that was not is known.
+/// Time limit of the publishing: longer than the link waits for a confirm, so that the confirms beside an
+/// unconfirmed ticket are known.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(35);
-/// For a batch.
+/// Time limit of a batch.
 pub const MAX_BATCH_DURATION: Duration =
     Duration::from_secs(PUBLISH_TIMEOUT.as_secs() + MARK_TIMEOUT.as_secs());
 
-/// The way out. One per process: its complaints are throttled together.
+/// Publishes tickets. There is one per process, because it throttles its log lines.
 #[derive(Debug)]
 pub struct Outbox {
     store: Store,
@@ -36,34 +36,34 @@ pub struct Outbox {
     log_throttle: LogThrottle,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug, Default)]
 pub struct SendOutcome {
-    /// Tickets that are in their queue now, to be marked.
+    /// Tickets that are in their queue now and need their mark.
     pub published: Vec<PublishedTicket>,
-    /// Tickets that a broker which is there did not take, or did not confirm in time.
+    /// Tickets that a reachable broker refused, or did not confirm in time.
     pub refused: Vec<RefusedTicket>,
-    /// Tickets that no queue can take; nothing was sent.
+    /// Tickets that are too large for any queue; they were not sent.
     pub too_large: Vec<RefusedTicket>,
-    /// Tickets of which nothing is known, because the broker went away or fell silent.
+    /// The number of tickets of which nothing is known, because the broker disconnected or did not answer.
     pub unknown: usize,
-    /// Tickets that were left to the relay, because their queue has refused some lately.
+    /// The number of tickets that were left to the relay, because their queue has recently refused others.
     pub left_to_relay: usize,
 }
 
-/// A ticket that the broker did not take.
+/// A ticket that the broker refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusedTicket {
     /// Its execution.
     pub execution_id: ExecutionId,
     /// The row's revision at the try.
     pub rev: i32,
-    /// Where it should have gone.
+    /// Its destination.
     pub destination: Destination,
 }
 
 impl Outbox {
-    /// `publisher` publishes through `link`.
+    /// Creates the outbox; `publisher` publishes through `link`.
     pub fn new(store: Store, link: Link, publisher: Publisher) -> Self {
         Self {
             store,
@@ -74,29 +74,29 @@ impl Outbox {
         }
     }
 
-    /// Which queues refused lately, in this process.
+    /// Returns the record of queues that refused recently, in this process.
     pub(crate) fn flow(&self) -> MutexGuard<'_, FlowControl> {
         self.flow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a broker to publish to.
+    /// Returns whether a broker is connected.
     pub fn is_open(&self) -> bool {
         self.link.is_up()
     }
 
-    /// Marks published tickets; returns how many rows that changed. Fewer is normal: a worker was
-    /// faster.
+    /// Marks published tickets; returns how many rows that changed. Fewer is normal: a worker opened the ticket
+    /// first.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: what was published will be published again.
+    /// [`StoreError`]: the tickets will be published again.
     pub async fn mark(&self, published: &[PublishedTicket], now: Now) -> Result<u64, StoreError> {
         outbox::mark(&self.store, published, now).await
     }
 
-    /// The same as [`Self::send`] for tickets that are published for the first time. Those for a queue that
-    /// has refused some lately are left to the relay: they would be refused as well, or, if the queue is
-    /// silent, hold up the others of the batch.
+    /// Publishes tickets for the first time, like [`Self::send`], but leaves those for a queue that has
+    /// recently refused others to the relay: the queue would refuse them as well, or, if it is silent, delay
+    /// the others of the batch.
     pub async fn send_fresh(&self, mut tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
         let all = tickets.len();
         {
@@ -120,13 +120,13 @@ impl Outbox {
         }
         let publishing = async {
             self.ensure_queues(tickets).await;
-            // People read it; nothing is decided by it.
+            // People read it; no decision depends on it.
             let dated = now.unwrap_or_else(clock::now);
             let namespace = self.link.namespace();
             let batch = tickets.iter().map(|one| outbox::publication(namespace, one, dated));
             self.publisher.publish(batch.collect()).await
         };
-        // What was confirmed by then is not known to be: it is published again.
+        // The confirms until then are lost: these tickets are published again.
         let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
             return SendOutcome { unknown: tickets.len(), ..SendOutcome::default() };
         };
@@ -148,13 +148,13 @@ impl Outbox {
         sent
     }
 
-    /// A job may name a pool that no worker has declared yet.
+    /// Declares the queues of new pools: a job may name a pool that no worker has declared yet.
     async fn ensure_queues(&self, tickets: &[UnpublishedTicket]) {
         let pools: BTreeSet<&PoolName> =
             tickets.iter().map(|unpublished| &unpublished.pool).collect();
         let pools: Vec<PoolName> = pools.into_iter().cloned().collect();
         if let Err(error) = self.link.ensure_pools(&pools).await {
-            // A mismatch ends the process by way of the link; anything else shows at the publish.
+            // A mismatch ends the process through the link; any other error shows at the publish.
             tracing::debug!(%error, "the queues of a new pool could not be declared");
         }
     }

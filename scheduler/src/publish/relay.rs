@@ -1,16 +1,16 @@
 //! The relay: publishes every ticket that is still unpublished.
 //!
-//! The process that changes a row publishes its ticket itself, at once. The relay is for the tickets that
-//! remain: after a crash, after an outage of the broker, after a rescue. A round takes a batch (which hides
-//! it from other replicas for half a minute), publishes, marks. No lock is held over a publish.
+//! The process that changes a row publishes its ticket itself, at once. The relay is for the remaining tickets:
+//! after a crash, after an outage of the broker, after a rescue. A round takes a batch (which hides it from
+//! other replicas for half a minute), publishes, marks. No lock is held during a publish.
 //!
-//! **No queue holds up another.** A round divides its batch among the destinations that have due tickets.
-//! One whose queue refuses gets a probe now and then and no share ([`sexton_model::flow_control`]). Each
-//! destination has a send of its own, and a round waits only a moment for its end: one that hangs is left
-//! to a later round, and until then its destination gets nothing more.
+//! **No queue delays another.** A round divides its batch among the destinations that have due tickets. A
+//! destination whose queue refuses gets a probe now and then and no share ([`sexton_model::flow_control`]).
+//! Each destination has a separate send, and a round waits only a moment for its end: one that hangs is left to
+//! a later round, and until then its destination gets nothing more.
 //!
-//! The rate is bounded, so that the tickets of a long outage do not arrive as one flood. What queues refused
-//! is remembered here only: a scheduler that starts anew tries them all.
+//! The rate is bounded, so that the tickets of a long outage do not arrive as one flood. Refusals of queues are
+//! remembered in this process only: a restarted scheduler tries them all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,25 +32,25 @@ use super::in_flight::{InFlightSend, InFlightSends};
 use super::outbox::{Outbox, RefusedTicket, SendOutcome};
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
-/// Tickets of one round.
+/// The most tickets in one round.
 pub const MAX_BATCH_TICKETS: usize = FULL_WINDOW;
-/// Destinations that one round looks at. Where there are more, the next round goes on with the others.
+/// The most destinations in one round. If there are more, the next round continues with the others.
 pub const MAX_DESTINATIONS: usize = 500;
-/// Tickets that may be under way at once, those of queues that hang included.
+/// The most tickets in flight, including those for queues that hang.
 const MAX_IN_FLIGHT_TICKETS: usize = 4 * MAX_BATCH_TICKETS;
-/// Statements with which a round takes its batch: what one destination did not need, the next statement
-/// gives to the others.
+/// Statements with which a round takes its batch: the next statement gives the share that a destination did not
+/// need to the others.
 const MAX_TAKES: usize = 3;
-/// How long a round waits for confirms. A later round collects what comes after that.
+/// How long a round waits for confirms. A later round collects the later ones.
 const CONFIRM_WAIT: Duration = Duration::from_millis(250);
-/// After a full round: 2,000 tickets a second at most, from one replica.
+/// Pause after a full round: at most 2,000 tickets a second from one replica.
 const FULL_BATCH_PAUSE: Duration = Duration::from_millis(250);
-/// Otherwise. News comes in between.
+/// Pause after any other round. Notifications shorten it.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// A ticket that is too large for any queue is only looked at again because somebody may have changed its row.
+/// Delay of a ticket that is too large for any queue: it is only tried again because its row may have changed.
 const TOO_LARGE_WAIT_MS: i64 = 300_000;
 
-/// The loop.
+/// The loop that publishes unpublished tickets.
 #[derive(Debug)]
 pub struct Relay {
     store: Store,
@@ -60,57 +60,58 @@ pub struct Relay {
     log_throttle: LogThrottle,
 }
 
-/// What a round leaves to the next.
+/// The state that a round leaves to the next.
 #[derive(Debug, Default)]
 struct RelayState {
     in_flight: InFlightSends,
-    /// The last destination that was looked at, if there were more.
+    /// The last destination that was handled, if there were more.
     after: Option<Destination>,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RelayReport {
-    /// Tickets that were unpublished and due, of [`MAX_BATCH_TICKETS`] at most.
+    /// Tickets that were unpublished and due, at most [`MAX_BATCH_TICKETS`].
     pub taken: usize,
-    /// Tickets that are in their queue now, those of earlier rounds included.
+    /// Tickets that are in their queue now, including those of earlier rounds.
     pub published: usize,
     /// Rows that were marked.
     pub marked: u64,
-    /// Tickets that the broker did not take, and that wait.
+    /// Tickets that the broker refused, and that wait.
     pub postponed: usize,
     /// Rows that this program cannot read.
     pub unreadable: usize,
-    /// Tickets whose confirms have not come yet.
+    /// Tickets whose confirms have not arrived yet.
     pub under_way: usize,
-    /// Whether there is more to do at once: further destinations, or one that accepts more than it got.
+    /// Whether another round should follow at once: for further destinations, or for one that accepts more than
+    /// it got.
     pub more: bool,
 }
 
-/// What became of sends.
+/// The results of sends.
 #[derive(Debug, Default)]
 struct Results {
     published: Vec<PublishedTicket>,
     postponed: Vec<PostponedTicket>,
-    /// Whether a destination that is limited accepted all that it got, and has more.
+    /// Whether a limited destination accepted all that it got, and has more.
     has_growing_window: bool,
 }
 
 impl Relay {
-    /// Publishes through `outbox` what `store` says is unpublished.
+    /// Creates the relay; `outbox` publishes the unpublished tickets of `store`.
     pub fn new(store: Store, outbox: Arc<Outbox>) -> Self {
         let (state, log_throttle) = (Mutex::default(), LogThrottle::default());
         Self { store, outbox, confirm_wait: CONFIRM_WAIT, state, log_throttle }
     }
 
-    /// Lets a round wait so long for the confirms of what it sends; by default 250 ms.
+    /// Sets how long a round waits for the confirms of its sends; 250 ms by default.
     #[must_use]
     pub const fn confirm_wait(mut self, confirm_wait: Duration) -> Self {
         self.confirm_wait = confirm_wait;
         self
     }
 
-    /// Takes a batch of what `due` has, and says of which destinations nothing is left.
+    /// Takes a batch from the destinations in `due`, and returns which of them have nothing left.
     async fn take(
         &self,
         due: Vec<(Destination, usize)>,
@@ -148,7 +149,7 @@ impl Relay {
         Ok((all, drained))
     }
 
-    /// Begins a send for each destination of the tickets, and waits a moment for the ends of all of them.
+    /// Begins a send for each destination of the tickets, and waits a moment for all of them to end.
     async fn send(
         &self,
         in_flight: &mut InFlightSends,
@@ -171,7 +172,7 @@ impl Relay {
         in_flight.wait_for(&started, self.confirm_wait).await;
     }
 
-    /// Takes in what became of sends.
+    /// Collects the results of sends.
     fn collect_results(
         &self,
         ended_sends: Vec<(InFlightSend, SendOutcome)>,
@@ -198,7 +199,8 @@ impl Relay {
         }
     }
 
-    /// Writes down what was taken in. Returns how many tickets were published, rows marked, and tickets postponed.
+    /// Writes the collected results. Returns how many tickets were published, rows marked, and tickets
+    /// postponed.
     async fn record(
         &self,
         results: &mut Results,
@@ -218,7 +220,7 @@ impl Relay {
         Ok((published.len(), marked, postponed))
     }
 
-    /// What of the destinations may be sent to now, and how much.
+    /// Returns the destinations that may be sent to now, with the number of tickets for each.
     fn windows(&self, in_flight: &InFlightSends, found: Destinations) -> Vec<(Destination, usize)> {
         let Some(now) = found.now else { return Vec::new() };
         let flow = self.outbox.flow();
@@ -259,7 +261,7 @@ impl BackgroundLoop for Relay {
         let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
         let mut results = Results::default();
         self.collect_results(in_flight.collect(), instant, &mut results);
-        // Before anything is taken: what came late would be taken again.
+        // Before the take, which would otherwise take tickets with late confirms again.
         let (earlier, earlier_marked, earlier_postponed) = self.record(&mut results, now).await?;
         if after.is_none() && next.is_none() {
             let all: BTreeSet<&Destination> = found.due.iter().chain(&found.not_due).collect();

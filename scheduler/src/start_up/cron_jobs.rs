@@ -1,7 +1,7 @@
-//! Jobs of the environment: `CRON_JOBS`, applied at every start.
+//! Applies the jobs of the environment, `CRON_JOBS`, at every start.
 //!
-//! Applying the same jobs again changes nothing, so every replica does it. They are read before
-//! anything is connected; what is wrong with them stops the start, all of it told at once.
+//! Applying the same jobs again changes nothing, so every replica does it. They are parsed before any
+//! connection is made; problems stop the start, and all are reported at once.
 
 use sexton_model::id::JobId;
 use sexton_model::job::JobSpec;
@@ -11,18 +11,18 @@ use sexton_store::jobs::{Apply, ApplyError, apply};
 use sexton_store::{Now, Store};
 use uuid::Uuid;
 
-/// Reads them. `prefix` and a dot are put before each name.
+/// Parses them. Each name becomes `<prefix>.<name>` if there is a prefix.
 ///
 /// # Errors
 ///
-/// Every problem, in words for the person who deploys.
+/// All problems, described for the person who deploys.
 pub fn parse(json: Option<&str>, prefix: Option<&str>) -> Result<Vec<JobSpec>, SettingsErrors> {
     let Some(json) = json else { return Ok(Vec::new()) };
     parse_cron_jobs(json, prefix)
         .map_err(|problems| SettingsErrors::one(CRON_JOBS, format_problems(&problems)))
 }
 
-/// Makes them the database's. `actor` is named in the audit.
+/// Applies the jobs to the database. The audit names `actor`.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub async fn apply_all(
     Ok(())
 }
 
-/// The problems, one a line, without the name that the headline bears already.
+/// Formats the problems, one per line, without the name that the headline already has.
 pub(crate) fn format_problems(problems: &[Problem]) -> String {
     let prefix = format!("{CRON_JOBS}: ");
     problems

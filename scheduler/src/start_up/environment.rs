@@ -1,7 +1,6 @@
-//! What the scheduler reads out of its environment: its settings, and the jobs in one of them.
+//! Reads the scheduler's environment: its settings, and the jobs in one of them.
 //!
-//! Whatever is wrong with either is told at once, so that a deployment is not put right one restart
-//! at a time.
+//! All problems of both are reported at once, so that a deployment need not be corrected one restart at a time.
 
 use sexton_model::job::JobSpec;
 use sexton_model::jobs_file::CRON_JOBS;
@@ -11,16 +10,16 @@ use super::cron_jobs;
 
 const PREFIX: &str = "SEXTON_SERVICE";
 
-/// Reads both.
+/// Reads settings and jobs.
 ///
 /// # Errors
 ///
-/// Every problem.
+/// All problems.
 pub fn read(
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<(SchedulerSettings, Vec<JobSpec>), SettingsErrors> {
     let variables: Vec<_> = variables.into_iter().collect();
-    // Also without settings there are jobs to be looked at, so they are not asked for them.
+    // The jobs can be checked even if the settings are invalid, so their variables are read directly.
     let value = |name: &str| {
         let named = variables.iter().find(|(known, value)| known == name && !value.is_empty());
         named.map(|(_, value)| value.clone())
@@ -35,7 +34,7 @@ pub fn read(
         return settings.map(|settings| (settings, Vec::new()));
     }
     if is_bad(PREFIX) {
-        // It has been told, and would be told again for every name.
+        // The problem is already reported, and would be repeated for every name.
         prefix = None;
     }
     match (settings, cron_jobs::parse(json.as_deref(), prefix.as_deref())) {

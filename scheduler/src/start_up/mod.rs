@@ -1,6 +1,6 @@
-//! What must be true before any loop begins: the database can be used, and the jobs of the environment are in it.
+//! Prepares the start of the loops: waits for a usable database, and applies the jobs of the environment.
 //!
-//! An outage is waited for, logged once a minute, and shown in `/readyz` meanwhile.
+//! During an outage it waits, logs once a minute, and shows the reason in `/readyz`.
 
 pub mod cron_jobs;
 pub mod environment;
@@ -18,23 +18,23 @@ use tokio::time::{sleep, timeout};
 
 use self::cron_jobs::{apply_all, format_problems};
 
-/// For one try.
+/// Time limit of one try.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
-/// Between two tries, before it is varied.
+/// Pause between two tries, before jitter.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// Why the scheduler cannot begin, whatever it waits for.
+/// Why the scheduler cannot start, however long it waits.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Jobs of the environment that would never fire, all of them named.
     #[error("CRON_JOBS: {0}")]
     Jobs(String),
-    /// A fault of the program.
+    /// A bug in the program.
     #[error(transparent)]
     Store(StoreError),
 }
 
-/// Waits until all of it is true. Cancel-safe: each try is one transaction.
+/// Waits until the database is usable and the jobs are applied. Cancel-safe: each try is one transaction.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub async fn start_up(
             Ok(Err(ApplyError::Store(error))) if is_outage(&error) => {
                 database.record_failure(&error);
             }
-            // Another replica applies the same jobs.
+            // Another replica is applying the same jobs.
             Ok(Err(ApplyError::Locked)) => {}
             Ok(Err(ApplyError::Store(error))) => return Err(StartError::Store(error)),
             Ok(Err(ApplyError::Problems(problems))) => {

@@ -1,11 +1,12 @@
-//! One batch of a pass: some messages are taken, *then* their rows are read, and each is judged.
+//! Handles one batch of a pass: takes some messages, *then* reads their rows, and decides each.
 //!
-//! **Order.** An execution that is to fail has failed before its message is removed. What is kept is copied to the
-//! tail, all of it together, and the originals are acknowledged when the copies are confirmed. A crash in between
-//! leaves a batch of messages twice at the most, and the next pass removes one of each. Of messages that no
-//! row knows nobody would: so they are settled one by one, and a crash leaves one of them twice at the most.
+//! **Order.** An execution that the sweep fails has failed before its message is removed. Kept messages are
+//! copied to the tail, all of them together, and the originals are acknowledged when the copies are confirmed.
+//! A crash in between leaves at most one batch of messages twice, and the next pass removes the second copies.
+//! It could not do that for messages that no row knows: so these are settled one by one, and a crash leaves at
+//! most one of them twice.
 //!
-//! What is kept is written down before the next batch is judged: a copy of the same message in there goes.
+//! Kept messages are recorded before the next batch is decided: a copy of the same message in it is removed.
 
 use std::collections::HashMap;
 
@@ -27,22 +28,22 @@ use super::pass::{Pass, copy_error};
 use super::unknown_messages;
 use crate::background_loop::{LoopError, QUERY_TIMEOUT};
 
-/// Messages of a batch: as many as are copied in their order.
+/// Messages in a batch: as many as are copied in their order.
 pub(super) const MAX_BATCH_MESSAGES: usize = publish::MAX_ORDERED_BATCH;
 
-/// Messages of rows, judged, with their executions where they are kept.
+/// Messages with rows, by decision, with their executions if they are kept.
 #[derive(Default)]
 struct MessagesByVerdict {
     kept: Vec<ParkedMessage>,
     ids: Vec<ExecutionId>,
     removed: Vec<ParkedMessage>,
-    /// Tickets of waiting rows, whose messages go when they are owed again.
+    /// Tickets of waiting rows, whose messages are removed once the tickets are unpublished again.
     returned: Vec<(ExecutionId, AttemptNumber)>,
 }
 
 impl Pass<'_> {
-    /// Settles the next messages; `false` at the end of the queue. After an error those that are not settled go
-    /// back to the queue.
+    /// Settles the next messages; `false` at the end of the queue. After an error the unsettled ones return to
+    /// the queue.
     pub(super) async fn next_batch(&mut self) -> Result<bool, LoopError> {
         let taken = self.queue.take(self.sweep.batch).await?;
         if taken.is_empty() {
@@ -72,7 +73,7 @@ impl Pass<'_> {
                 (Some(SweepDecision::Fail(class)), Some((id, attempt))) => {
                     self.confirm_lock_if_due().await?;
                     self.fail(id, attempt, class).await?;
-                    // What failed its execution is spent by that, or had been spent before.
+                    // This message has failed its execution, or was outdated before, so it is removed.
                     by_verdict.removed.push(message);
                 }
                 (Some(SweepDecision::Republish), Some(ticket)) => {
@@ -97,7 +98,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Why the broker took a message out of a main queue, if it did. What a policy did is remembered.
+    /// Returns why the broker moved a message out of a main queue, if it did. Removals by a policy are logged.
     fn last_death_reason<'m>(&self, message: &'m ParkedMessage) -> Option<&'m str> {
         let (link, delivery) = (&self.sweep.link, &message.delivery);
         let queue = delivery.last_death_queue.as_deref()?;
@@ -143,7 +144,7 @@ impl Pass<'_> {
         Ok(noted?)
     }
 
-    /// Takes messages out of the queue for good.
+    /// Removes messages from the queue for good.
     async fn remove(&mut self, removed: Vec<ParkedMessage>) {
         if removed.is_empty() {
             return;
@@ -191,7 +192,7 @@ impl Pass<'_> {
         let store = &self.sweep.store;
         let failing = parked_messages::fail_unopened(store, id, attempt, class, reason, self.now);
         let failed = with_timeout(QUERY_TIMEOUT, failing).await?;
-        // Otherwise the row has moved on since it was read.
+        // Otherwise the row has changed since it was read.
         self.tally.failed += u64::from(failed);
         if failed {
             fault::point("scheduler.sweep_failed");
@@ -201,14 +202,14 @@ impl Pass<'_> {
     }
 }
 
-/// Leaves messages in the queue: those whose copy is confirmed at the tail, the others where they were.
+/// Returns messages to the queue: those whose copy is confirmed to the tail, the others to where they were.
 async fn return_to_queue(
     queue: &FailedQueue,
     messages: Vec<ParkedMessage>,
 ) -> Result<(), LoopError> {
     let (copied, failed) = queue.copy_to_tail(messages).await;
     fault::point("scheduler.sweep_copied");
-    // Acks are not answered: one that is lost brings the message back, to be judged again.
+    // The broker does not confirm acks: if one is lost, the message returns and is decided again.
     let _ = queue.drop_originals(copied).await;
     fault::point("scheduler.sweep_kept");
     failed.map_or(Ok(()), |error| Err(copy_error(error)))

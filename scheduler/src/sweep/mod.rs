@@ -1,19 +1,19 @@
 //! The sweep: keeps the failed queue in step with the rows.
 //!
-//! The row is what operators search; the parked message is its portable copy, and people move
-//! messages with tools of their own. So every now and then, when the numbers do not fit (`is_due`), one replica
-//! goes through the queue once, whatever its length: takes some messages, *then* reads their rows, and keeps or
-//! removes each by the table in [`sexton_model::sweep`]. Messages without a row and messages that cannot be read
-//! are nobody's to remove, so they stay, and are written down ([`sexton_store::unknown_messages`]) for operators to
-//! look at; only those that an operator has discarded go. After a complete pass, failed rows whose message was
-//! not there owe it again: that is how the graveyard of a wiped broker heals.
+//! The row is what operators search; the parked message is its portable copy, and people move messages with
+//! other tools. So, when the numbers do not fit (`is_due`), one replica goes through the queue once, whatever
+//! its length: it takes some messages, *then* reads their rows, and keeps or removes each by the table in
+//! [`sexton_model::sweep`]. Messages without a row and messages that cannot be read are not the sweep's to
+//! remove, so they stay, and are recorded ([`sexton_store::unknown_messages`]) for operators; it removes only
+//! those that an operator has discarded. After a complete pass, failed rows without a message have an
+//! unpublished ticket again: that is how the failed queue of a wiped broker is rebuilt.
 //!
-//! **Memory.** A batch of messages is held at a time, of bounded size; what was met in the batches before is in the
-//! database. **Time.** A pass takes as long as it goes on; without progress it is given up.
+//! **Memory.** A pass holds one batch of messages at a time, of bounded size; its earlier batches are recorded
+//! in the database. **Time.** A pass has no time limit while it makes progress; without progress it is dropped.
 //!
-//! **Failures.** Each message is settled by itself; a crash or an error in the middle leaves the
-//! rest for the next pass, at worst with second copies of a batch, which that pass removes. After an error the
-//! next pass waits, longer each time, since it would begin with the same messages.
+//! **Failures.** Each message is settled separately; a crash or an error in the middle leaves the others to the
+//! next pass, at worst with second copies of a batch, which that pass removes. After an error the next pass
+//! waits, longer each time, since it would begin with the same messages.
 
 mod batch;
 mod pass;
@@ -43,7 +43,7 @@ pub use tally::Tally;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The loop.
+/// The loop that sweeps the failed queue.
 #[derive(Debug)]
 pub struct Sweep {
     store: Store,
@@ -59,13 +59,13 @@ pub struct Sweep {
     backoff: Mutex<Backoff>,
 }
 
-/// What is known before a pass.
+/// The numbers before a pass.
 struct PassCheck {
-    /// The queue's length over the published failed rows.
+    /// The queue's length minus the number of published failed rows.
     surplus: i64,
     /// Rows in `failed`.
     failed_rows: u64,
-    /// Whether that is a cause for a pass.
+    /// Whether a pass is due.
     is_due: bool,
 }
 
@@ -74,17 +74,17 @@ struct PassCheck {
 pub enum SweepReport {
     /// The numbers fit.
     NotDue,
-    /// Another replica, or other long work of this process, is at it.
+    /// Another replica, or other long work of this process, holds the lock.
     LockedElsewhere,
-    /// The pass before broke off not long ago.
+    /// The previous pass failed recently.
     BackingOff,
     /// A pass was made.
     Pass(Tally),
 }
 
 impl Sweep {
-    /// Sweeps the failed queue of `link`'s namespace, putting messages back by `publisher`. `relay`
-    /// is woken when messages are owed, `stop` ends a pass early.
+    /// Creates the sweep of the failed queue of `link`'s namespace; `publisher` puts messages back, `relay` is
+    /// woken when a ticket is unpublished, `stop` ends a pass early.
     pub fn new(
         store: Store,
         link: Link,
@@ -112,13 +112,13 @@ impl Sweep {
         }
     }
 
-    /// The same with another limit to what is written down of messages that no row knows.
+    /// Sets another limit for the records of messages that no row knows.
     #[must_use]
     pub fn with_unknown_limit(self, unknown_limit: Capacity) -> Self {
         Self { unknown_limit, ..self }
     }
 
-    /// The same, which takes so many messages at a time, at least one.
+    /// Sets how many messages a batch takes, at least one.
     #[must_use]
     pub fn with_batch(self, messages: usize) -> Self {
         Self { batch: messages.max(1), ..self }
@@ -133,7 +133,7 @@ impl Sweep {
             Ok(depth) => u64::from(depth.ready),
             Err(InspectError::Missing(_)) => {
                 self.link.note_missing_queue(&queue);
-                // Declared again, it is empty, and the rows say what is missing in it.
+                // The redeclared queue is empty, and the rows show which messages are missing.
                 match self.link.redeclare().await {
                     Ok(()) if published > 0 => fault::point("scheduler.sweep_declared"),
                     Ok(()) => {}
@@ -153,7 +153,7 @@ impl Sweep {
         Ok(PassCheck { surplus: ready as i64 - published as i64, failed_rows, is_due })
     }
 
-    /// Another piece of work was done: a round that goes on is not given up.
+    /// Records a finished piece of work, so that a long round is not dropped.
     fn note_progress(&self) {
         self.progress_count.fetch_add(1, Ordering::Relaxed);
     }
@@ -166,14 +166,14 @@ impl Sweep {
         self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A pass broke off: the next would take and put back the same messages.
+    /// Delays the next pass, which would take and put back the same messages.
     fn back_off(&self) {
         self.backoff().record_failure(Instant::now());
     }
 
     fn record_pass(&self, tally: &Tally, surplus_before: i64) {
-        // A pass that did not see everything would find the same messages too many at once. What is missing stays cause,
-        // after a rest.
+        // A pass that did not see everything would find the same surplus again at once. Missing messages still
+        // make a pass due, after a pause.
         let surplus = if tally.complete {
             *self.backoff() = Backoff::default();
             tally.unknown as i64
@@ -187,7 +187,7 @@ impl Sweep {
 
 impl BackgroundLoop for Sweep {
     const NAME: &'static str = "sweep";
-    // Without progress. The longest step is an answer of broker or database.
+    // Without progress. The longest step is one answer of the broker or the database.
     const ROUND_TIMEOUT: Duration = Duration::from_mins(3);
     type Report = SweepReport;
 

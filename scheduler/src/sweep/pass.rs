@@ -1,10 +1,11 @@
-//! One pass over the failed queue, under the lock that keeps other replicas from it.
+//! Runs one pass over the failed queue, under the lock that excludes other replicas.
 //!
-//! The queue may have any length: what the pass has kept is in a table ([`sexton_store::parked_messages::record_kept`]), and its
-//! end is where the queue ended when it began.
+//! The queue may have any length: the kept messages are recorded in a table
+//! ([`sexton_store::parked_messages::record_kept`]), and the pass ends at the message that was last when it
+//! began.
 //!
-//! The lock lives in a transaction that the server ends when it has idled for a minute. Messages
-//! without a row ask nothing of it, so it is confirmed all the while.
+//! The lock lives in a transaction that the server ends when it is idle for a minute. Messages without a row
+//! need no statement in it, so the pass confirms the lock periodically.
 
 use std::time::Duration;
 
@@ -21,30 +22,30 @@ use tokio::time::Instant;
 use super::{Sweep, Tally};
 use crate::background_loop::{LoopError, QUERY_TIMEOUT};
 
-/// Failed rows that are looked at together for missing messages.
+/// Failed rows that one query checks for missing messages.
 const MAX_BATCH_ROWS: i64 = 5_000;
-/// For the removal of what a pass has kept, which may be a million lines.
+/// Timeout of the removal of a pass's records, which may be a million rows.
 const LONG_QUERY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often the lock is confirmed.
+/// Interval of the confirmations of the lock.
 pub(super) const CONFIRM_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A pass under way.
+/// A running pass.
 pub(super) struct Pass<'a> {
     pub(super) sweep: &'a Sweep,
-    /// Dropped before the lock: what is held goes back before another pass counts what is there.
+    /// Dropped before the lock: unsettled messages return before another pass counts the queue.
     pub(super) queue: FailedQueue,
     pub(super) lock: ExclusiveLock,
     pub(super) confirmed: Instant,
     pub(super) room: Capacity,
     pub(super) unrecorded_bytes: u64,
     pub(super) tally: Tally,
-    /// How many rows were failed before it began.
+    /// The number of failed rows before the pass began.
     failed_rows: u64,
     pub(super) now: Now,
 }
 
 impl<'a> Pass<'a> {
-    /// Counts what is in the queue. Nothing is taken yet.
+    /// Counts the messages in the queue. Takes none yet.
     pub(super) async fn begin(
         sweep: &'a Sweep,
         lock: ExclusiveLock,
@@ -62,8 +63,8 @@ impl<'a> Pass<'a> {
         Ok(Self { sweep, queue, lock, confirmed, room, unrecorded_bytes, tally, failed_rows, now })
     }
 
-    /// Goes through the queue once. As each batch takes messages of those that were there when the pass began,
-    /// it comes to an end, however many come meanwhile.
+    /// Goes through the queue once. Each batch takes messages that were there when the pass began, so it ends,
+    /// however many arrive meanwhile.
     pub(super) async fn run(&mut self) -> Result<Tally, LoopError> {
         let in_queue = self.queue.left();
         while !self.sweep.stop.is_cancelled() && self.next_batch().await? {
@@ -108,8 +109,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Gives the lock back, and forgets what was kept. If that fails the lock is gone anyway, and the pass was
-    /// made; the next one forgets it.
+    /// Releases the lock, and deletes the records of kept messages. If that fails, the lock is lost anyway and
+    /// the pass is complete; the next one deletes the records.
     pub(super) async fn end(self) {
         drop(self.queue);
         let forgetting = end_pass(&self.sweep.store, self.lock.acquired_at());
@@ -121,7 +122,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Confirms the lock if nothing has been asked on its connection for some time.
+    /// Confirms the lock if its connection has been idle for some time.
     pub(super) async fn confirm_lock_if_due(&mut self) -> Result<(), StoreError> {
         self.sweep.note_progress();
         if self.confirmed.elapsed() >= CONFIRM_INTERVAL { self.confirm().await } else { Ok(()) }

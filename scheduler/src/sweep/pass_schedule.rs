@@ -1,51 +1,51 @@
-//! Whether there is cause for a pass over the failed queue. Pure.
+//! Decides whether a pass over the failed queue is due. Pure.
 //!
-//! A pass takes and puts back every message, so it is made only when the numbers do not fit: each
-//! failed row whose ticket was published has one message, and beside those there are as many
-//! messages as the last pass kept without a row. Requeues, discards, hand moves, purges and parking
-//! by the broker all change one number and not the other. Two of them can cancel each other out,
-//! so a queue that is not empty is also looked through once an hour.
+//! A pass takes and puts back every message, so it is made only when the numbers do not fit: each failed row
+//! whose ticket was published has one message, and beside those there are as many messages as the last pass
+//! kept without a row. Requeues, discards, manual moves, purges and parking by the broker all change one number
+//! and not the other. Two such changes can cancel each other out, so a pass over a queue that is not empty is
+//! also made once an hour.
 //!
-//! **Missing messages** are somebody's only portable copy: cause at once.
+//! **Missing messages**: each is the only portable copy of a failed execution, so a pass is due at once.
 //!
-//! **Messages too many** are mostly what requeues and discards have left behind. They do no harm, and whoever
-//! requeues one by one from a long queue is not to wait beside a pass over all of it each time. So as a table is
-//! vacuumed, such a queue is gone through when it is worth it: when so many of its messages are too many, or when they
-//! have been for a time that grows with its length.
+//! **Surplus messages** are mostly the remains of requeues and discards. They do no harm, and an operator who
+//! requeues one by one from a long queue should not wait each time beside a pass over all of it. So, as with
+//! the vacuum of a table, a pass is due when it pays: when a certain part of the messages is surplus, or when
+//! there has been a surplus for a time that grows with the queue's length.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Between two passes over a queue that is not empty, at most.
+/// The longest time between two passes over a queue that is not empty.
 pub(crate) const MAX_PASS_INTERVAL: Duration = Duration::from_hours(1);
-/// Where one message of so many is too many, a pass is worth it now.
+/// A pass is due at once when one of this many messages is surplus.
 const SURPLUS_RATIO: u64 = 16;
-/// Times the length of the queue: how long fewer of them may wait. A pass takes half a millisecond for each message on
-/// a small machine, and so a twentieth of the time.
+/// Times the length of the queue: how long a smaller surplus may wait. A pass takes half a millisecond for each
+/// message on a small machine, and so a twentieth of the time.
 const WAIT_PER_MESSAGE: Duration = Duration::from_millis(10);
-/// A queue that need not wait for longer need not wait: it is not looked at more often.
+/// A wait up to this length is skipped: checks are not more frequent.
 const NEGLIGIBLE_WAIT: Duration = Duration::from_secs(30);
 
 /// What is remembered between passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LastPass {
-    /// When it ended, or when this process began.
+    /// When the last pass ended, or when this process began.
     pub(crate) ended_at: Instant,
-    /// How many more messages there are than published failed rows when all is well.
+    /// The normal difference between the messages and the published failed rows.
     pub(crate) surplus: i64,
-    /// When there were first more than that, while there are.
+    /// Since when there is a surplus beyond that, while there is one.
     pub(crate) too_many_since: Option<Instant>,
 }
 
 impl LastPass {
-    /// At the end of a pass, or at the beginning of this process.
+    /// Creates the state at the end of a pass, or at the start of this process.
     pub(crate) const fn new(ended_at: Instant, surplus: i64) -> Self {
         Self { ended_at, surplus, too_many_since: None }
     }
 
-    /// Whether to make a pass now. `ready` counts messages, `published` failed rows whose ticket is in
-    /// the queue by the rows; after the time `max_interval` a queue that is not empty is cause enough.
+    /// Returns whether a pass is due. `ready` counts messages, `published` the failed rows whose ticket should
+    /// be in the queue; after `max_interval` a pass is due if the queue is not empty.
     pub(crate) fn is_pass_due(
         &mut self,
         ready: u64,
@@ -70,7 +70,7 @@ impl LastPass {
     }
 }
 
-/// Passes that broke off one after the other.
+/// Counts passes that failed in succession.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Backoff {
     count: u32,
@@ -78,18 +78,18 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// After the first; twice as long after each further one.
+    /// The delay after the first failure; doubled after each further one.
     const FIRST_DELAY: Duration = Duration::from_secs(15);
-    /// Doublings, to four minutes.
+    /// The most doublings: up to four minutes.
     const MAX_DOUBLINGS: u32 = 4;
 
-    /// Another pass broke off.
+    /// Records that a pass failed.
     pub(crate) fn record_failure(&mut self, now: Instant) {
         self.until = Some(now + Self::FIRST_DELAY * 2_u32.pow(self.count));
         self.count = (self.count + 1).min(Self::MAX_DOUBLINGS);
     }
 
-    /// Whether the next pass has to wait still.
+    /// Returns whether the next pass still has to wait.
     pub(crate) fn is_active(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| now < until)
     }

@@ -1,32 +1,32 @@
-//! What a pass did, and how it is told.
+//! Counts what a pass did, and logs it.
 
 /// What a pass did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Messages that stayed: of failed rows.
+    /// Messages of failed rows that stayed.
     pub kept: u64,
-    /// Messages that stayed because no row says what they are.
+    /// Messages that stayed because no row knows them.
     pub unknown: u64,
-    /// Messages that went.
+    /// Messages that were removed.
     pub removed: u64,
     /// Of those, the ones that no row knew and that an operator had discarded.
     pub discarded: u64,
-    /// Messages that stayed without being written down, since there was no room.
+    /// Messages that stayed without a record, because the limit of records was reached.
     pub unrecorded: u64,
-    /// Executions that were failed because the broker had parked their ticket, and that owe a message
-    /// of their own now. What the broker had parked was removed.
+    /// Executions that were failed because the broker had parked their ticket; their own message is now
+    /// unpublished, and the broker's was removed.
     pub failed: u64,
-    /// Tickets of waiting executions that a policy had taken out of their main queue, and that are owed again. What
-    /// came of them was removed.
+    /// Tickets of waiting executions that a policy had removed from their main queue; they are unpublished
+    /// again, and the parked messages were removed.
     pub returned: u64,
-    /// Failed rows that owe their message again.
+    /// Failed rows whose message is unpublished again.
     pub owed_again: u64,
-    /// Whether it saw all that was in the queue when it began.
+    /// Whether the pass saw all messages that were in the queue when it began.
     pub complete: bool,
 }
 
 impl Tally {
-    /// Messages that are settled.
+    /// Returns the number of settled messages.
     pub(super) const fn settled(&self) -> u64 {
         self.kept + self.unknown + self.removed
     }

@@ -1,6 +1,6 @@
-//! What the sweep does with messages that no row knows: writes them down, removes those that an
-//! operator discarded, and puts back those whose discard was taken back. See [`sexton_store::unknown_messages`]
-//! for the order in which, and what a crash leaves.
+//! Handles messages that no row knows: records them, removes those that an operator discarded, and puts back
+//! those whose discard was undone. See [`sexton_store::unknown_messages`] for the order and for the effects of
+//! a crash.
 
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
@@ -20,11 +20,11 @@ use super::Sweep;
 use super::pass::{CONFIRM_INTERVAL, copy_error};
 use crate::background_loop::{LoopError, QUERY_TIMEOUT};
 
-/// Messages that are put back before one pass.
+/// The most messages that are put back before one pass.
 const MAX_RESTORED_MESSAGES: u64 = 100;
 
-/// Writes down a message that was taken from the queue and that no row knows, if it is known already or
-/// `room` is left, of which it takes what it needs.
+/// Records a message that was taken from the queue and that no row knows, if it is already recorded or `room`
+/// is left, which is reduced by what it needs.
 pub(super) async fn record(
     store: &Store,
     message: &ParkedMessage,
@@ -52,8 +52,8 @@ pub(super) async fn record(
     Ok(noted)
 }
 
-/// Publishes again what was removed and whose discard was taken back. Returns how many. Each copy is noted when the
-/// broker has it, so that a crash, or a stop in the middle, puts back one of them twice at the most.
+/// Publishes removed messages again whose discard was undone. Returns how many. Each copy is recorded when the
+/// broker has confirmed it, so that a crash, or a stop in the middle, puts back at most one of them twice.
 pub(super) async fn restore(
     sweep: &Sweep,
     lock: &mut ExclusiveLock,
@@ -74,8 +74,8 @@ pub(super) async fn restore(
             let copy = Publication::copy(queue, one.body.clone(), properties(&one.properties));
             sweep.publisher.publish_one(copy).await.map_err(copy_error)?;
             if left > 0 {
-                // Whether the mark stands still or not: a pass that lost its lock may have met a copy and taken
-                // it away, and the copies that are left were promised all the same.
+                // Whether or not the mark is unchanged: a pass that lost its lock may have met a copy and
+                // removed it, and the remaining copies must be restored all the same.
                 with_timeout(
                     QUERY_TIMEOUT,
                     unknown_messages::mark_copy_restored(store, &one.digest),
@@ -103,7 +103,7 @@ fn kind_and_reason(incoming: &IncomingMessage, properties: &Properties) -> (&'st
             "ticket",
             format!("there is no execution {execution_id}, whose attempt {attempt} it names"),
         ),
-        // A worker that did not adopt it has written why.
+        // The worker that did not adopt it has added the reason.
         (IncomingMessage::Foreign(task), _) => {
             let plain = || format!("a task of another program, of the type {}", task.task_type);
             ("foreign", properties.failed_reason.clone().unwrap_or_else(plain))
@@ -112,7 +112,7 @@ fn kind_and_reason(incoming: &IncomingMessage, properties: &Properties) -> (&'st
     }
 }
 
-/// Of body and properties, each with its length, so that no two messages are one text.
+/// Hashes body and properties, each with its length, so that no two messages have the same input.
 fn digest(body: &[u8], properties: &str) -> Digest {
     let mut context = Context::new(&SHA256);
     for part in [body, properties.as_bytes()] {
@@ -124,8 +124,8 @@ fn digest(body: &[u8], properties: &str) -> Digest {
     digest
 }
 
-/// The properties that a copy keeps, under the names of the protocol; absent ones are left out. The
-/// same for a message and for its copy, and so without the flaw, which a copy does not have.
+/// Returns the properties that a copy keeps, under their AMQP names, without absent ones. The result is the
+/// same for a message and its copy, and therefore leaves out the flaw, which a copy does not have.
 fn document(properties: &Properties) -> Value {
     let mut all = Map::new();
     let mut set = |name: &str, value: Option<Value>| {

@@ -1,7 +1,7 @@
-//! Says in the process's row that it is alive and whether it is ready, and records what its links saw RabbitMQ do
-//! to queues.
+//! Records in the process's row that it is alive and whether it is ready, and what its links saw RabbitMQ do to
+//! queues.
 //!
-//! For people, `sexton status` and `sexton doctor`. No decision depends on a heartbeat.
+//! It informs people, `sexton status` and `sexton doctor`. No decision depends on a heartbeat.
 
 use std::time::Duration;
 
@@ -12,26 +12,27 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError, incidents};
 use tokio::time::timeout;
 
-/// Between two heartbeats.
+/// Interval of the heartbeats.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// For one statement.
+/// Timeout of one statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// For the statement that marks the process as stopped.
+/// Timeout of the statement that marks the process as stopped.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One process's heartbeat. The caller decides when it beats.
+/// One process's heartbeat. The caller decides when it is sent.
 #[derive(Debug)]
 pub struct Heartbeat {
     store: Store,
-    /// The process, as its row describes it.
+    /// The process's description in its row.
     pub registration: InstanceRegistration,
     readiness: Readiness,
     links: Vec<Link>,
 }
 
 impl Heartbeat {
-    /// The heartbeat of `registration`, as ready as `readiness` says, with what `links` saw.
+    /// Creates the heartbeat of `registration`, with the readiness of `readiness` and the observations of
+    /// `links`.
     pub const fn new(
         store: Store,
         registration: InstanceRegistration,
@@ -41,16 +42,17 @@ impl Heartbeat {
         Self { store, registration, readiness, links }
     }
 
-    /// Whether the process is ready now.
+    /// Returns whether the process is ready now.
     pub fn is_ready(&self) -> bool {
         self.readiness.is_ready()
     }
 
-    /// Writes that the process is alive, and whether it is ready, which it returns. The first beat inserts the row.
+    /// Records that the process is alive and whether it is ready; returns the latter. The first heartbeat
+    /// inserts the row.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], after ten seconds at most; it may have been written.
+    /// [`StoreError`], after at most ten seconds; the heartbeat may have been written.
     pub async fn beat(&self, now: Now) -> Result<bool, StoreError> {
         let ready = self.readiness.is_ready();
         let beating = instances::heartbeat(&self.store, &self.registration, ready, now);
@@ -58,8 +60,7 @@ impl Heartbeat {
         Ok(ready)
     }
 
-    /// Records what the links saw. What cannot be written is tried again at the next call, and forgotten with the
-    /// process.
+    /// Records what the links saw. The next call retries what could not be written; the process's end loses it.
     pub async fn record_incidents(&self, now: Now) {
         for link in &self.links {
             let seen = link.take_incidents();
@@ -74,7 +75,7 @@ impl Heartbeat {
     }
 }
 
-/// Marks a process as stopped, within three seconds. If that fails, the age of its last heartbeat shows it.
+/// Marks a process as stopped, within three seconds. If that fails, the age of its last heartbeat shows that.
 pub async fn mark_stopped(store: &Store, registration: &InstanceRegistration) {
     let _ = timeout(STOP_TIMEOUT, instances::mark_stopped(store, registration.id, None)).await;
 }

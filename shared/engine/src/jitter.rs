@@ -1,8 +1,8 @@
-//! Pauses that differ from process to process, so that replicas do not come back at the same instant.
+//! Adds jitter to pauses, so that replicas do not return at the same instant.
 
 use std::time::Duration;
 
-/// `pause`, varied by a half to either side.
+/// Returns `pause`, changed at random by up to a half to either side.
 pub fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + fastrand::f64())
 }

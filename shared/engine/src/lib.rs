@@ -1,13 +1,13 @@
-//! What scheduler and worker both do with the database and the broker, written once.
+//! The steps with the database and the broker that scheduler and worker share.
 //!
-//! - [`start_up`]: waits for a database that can be used, and tells an outage from a refused statement.
+//! - [`start_up`]: waits for a usable database, and distinguishes an outage from a refused statement.
 //! - [`link_readiness`]: shows a link to the broker in `/readyz`.
-//! - [`heartbeat`]: says in the process's row that it is alive and ready.
-//! - [`notifications`]: listens for news from the database.
-//! - [`outbox`]: a ticket that a row has not published yet: its message, and its mark.
-//! - [`lost_attempts`]: ends the attempts of workers that are gone.
-//! - [`parked_log`]: the line that is logged of a parked execution.
-//! - [`jitter`]: a pause, varied.
+//! - [`heartbeat`]: records in the process's row that it is alive and ready.
+//! - [`notifications`]: listens for notifications of the database.
+//! - [`outbox`]: the message of an unpublished ticket, and its mark.
+//! - [`lost_attempts`]: ends the attempts of dead workers.
+//! - [`parked_log`]: logs a parked execution.
+//! - [`jitter`]: adds jitter to a pause.
 //!
 //! Level 2 of the workspace: it uses store, broker and service, and decides nothing that `sexton_model` decides.
 

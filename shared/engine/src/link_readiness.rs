@@ -6,12 +6,12 @@ use sexton_broker::{Link, LinkState};
 use sexton_service::clock;
 use sexton_service::health::Condition;
 
-/// Keeps `condition` as the link is. Never returns: a link that has failed for good is the caller's to notice,
-/// with [`Link::failed`].
+/// Keeps `condition` equal to the link's state. Never returns: the caller detects a link that has failed for
+/// good with [`Link::failed`].
 ///
 /// # Cancellation
 ///
-/// Dropping the future leaves the condition as it was last.
+/// Dropping the future leaves the condition as it is.
 pub async fn mirror_link(link: &Link, condition: &Condition) -> Infallible {
     let mut state = link.state();
     loop {

@@ -1,7 +1,7 @@
-//! Ends the attempts of workers that are gone: finds them, decides what follows, and writes it.
+//! Ends the attempts of dead workers: finds them, decides what follows, and writes it.
 //!
-//! The decision is the same as after any failed attempt, with a budget of its own. The tickets that follow are owed
-//! at once; the relay publishes them.
+//! The decision is the same as after any failed attempt, with a separate budget. The tickets that follow are
+//! unpublished; the relay publishes them.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use sexton_model::retry::{AttemptEnd, Decision, LOST, RetryPolicy, decide};
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::{Now, Store, StoreError};
 
-/// Attempts of one statement.
+/// Attempts in one statement.
 pub const MAX_BATCH_ATTEMPTS: usize = 500;
 
-/// A lost attempt, and what follows from its loss.
+/// A lost attempt, with the decision about it.
 pub type LostDecision = (LostAttempt, Decision);
 
-/// Finds up to [`MAX_BATCH_ATTEMPTS`] attempts that are lost on these grounds, and decides what follows from each.
-/// `defaults` hold where a job says nothing. Writes nothing.
+/// Finds up to [`MAX_BATCH_ATTEMPTS`] attempts that are lost on these grounds, and decides what follows from
+/// each. `defaults` apply where a job has no value. Writes nothing.
 ///
 /// # Errors
 ///
@@ -35,8 +35,8 @@ pub async fn find(
     Ok(decided.collect())
 }
 
-/// Ends the attempts as decided, each if its grounds still hold; returns those that were ended. The others had moved
-/// on meanwhile, or somebody else had locked them.
+/// Ends the attempts as decided, each if its grounds still hold; returns those that were ended. The others had
+/// changed meanwhile, or another transaction had locked them.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Listens for news from the database.
+//! Listens for notifications of the database.
 //!
 //! A notification can be lost with its connection. So every listener also polls, and looks for work once whenever a
 //! connection begins to listen.
@@ -10,19 +10,20 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use tokio::time::timeout;
 
-/// For connecting.
+/// Time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// After so long without news the connection is made anew: the other side may be gone without a word.
+/// The connection is replaced after this long without a notification: the server may have vanished.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
-/// Between two connections after a failure, before it is [varied](crate::jitter::jittered).
+/// Pause between two connections after a failure, before [jitter](crate::jitter::jittered).
 pub const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 
-/// Listens over one connection, and calls `on_news` for each notification. `None` means any kind of news: the
-/// connection begins to listen, or a payload of another version came. Returns after a long silence.
+/// Listens over one connection, and calls `on_news` for each notification. `None` stands for notifications of
+/// any kind: the connection has just begun to listen, or a payload of another version arrived. Returns when no
+/// notification arrives for some minutes.
 ///
 /// # Errors
 ///
-/// [`StoreError`]: there is no connection (any more). Listen again, after a pause.
+/// [`StoreError`]: the connection failed. Listen again, after a pause.
 ///
 /// # Cancellation
 ///

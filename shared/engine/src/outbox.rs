@@ -1,8 +1,8 @@
-//! The outbox: a row owes its ticket until the ticket is published, confirmed and marked, in this order.
+//! The outbox: a row's ticket is unpublished until it is published, confirmed and marked, in this order.
 //!
-//! A crash in between publishes a ticket twice, which the open recognises. A row that has moved on meanwhile is
-//! not marked. What could not be published stays unpublished in its row, and the scheduler's relay publishes it
-//! later.
+//! A crash in between publishes a ticket twice, which the open recognises. A row that has changed meanwhile is
+//! not marked. A ticket that could not be published stays unpublished in its row, and the scheduler's relay
+//! publishes it later.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError, relay};
 
-/// For the statement that marks a batch.
+/// Timeout of the statement that marks a batch.
 pub const MARK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A ticket that is in its queue: its execution, and the row's revision that the mark must find.
 pub type PublishedTicket = (ExecutionId, i32);
 
-/// What the mark of `unpublished` needs, once its publication is confirmed.
+/// Returns what [`mark`] needs for `unpublished`, once its publication is confirmed.
 pub const fn published(unpublished: &UnpublishedTicket) -> PublishedTicket {
     (unpublished.ticket.execution_id, unpublished.rev)
 }
 
-/// The message of a ticket that a row owes. It bears `now`, for people: nothing is decided by it.
+/// Returns the message of an unpublished ticket. It carries `now`, for people: no decision depends on it.
 pub fn publication(
     namespace: &Namespace,
     unpublished: &UnpublishedTicket,
@@ -41,12 +41,12 @@ pub fn publication(
     )
 }
 
-/// Marks tickets whose publication was confirmed; returns how many rows that changed. Fewer is normal: a worker was
-/// faster.
+/// Marks tickets whose publication was confirmed; returns how many rows that changed. Fewer is normal: a worker
+/// opened the ticket first.
 ///
 /// # Errors
 ///
-/// [`StoreError`], after [`MARK_TIMEOUT`] at most: what was published will be published again.
+/// [`StoreError`], after at most [`MARK_TIMEOUT`]: the tickets will be published again.
 pub async fn mark(
     store: &Store,
     published: &[PublishedTicket],

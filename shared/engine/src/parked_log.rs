@@ -1,8 +1,8 @@
-//! Logs parked executions, whichever way they were parked, in one line each at error level.
+//! Logs parked executions, however they were parked, in one line each at error level.
 //!
-//! The line's fields have the same names everywhere, so that a collector of logs can count them by job, by type and
-//! by class, and raise an alarm. The row is the record: a process that dies between the row and the line logs
-//! nothing, and `sexton failed list` shows the execution all the same.
+//! The line's fields have the same names everywhere, so that a log collector can count them by job, by type and
+//! by class, and alert. The row is the record: a process that dies between the row and the line logs nothing,
+//! and `sexton failed list` still shows the execution.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use sexton_store::Store;
 use sexton_store::parked_messages::read_notices;
 use sexton_store::timeout::with_timeout;
 
-/// Ids of one line, if the rows cannot be read.
+/// The most ids in one line, if the rows cannot be read.
 const MAX_LOGGED_IDS: usize = 100;
 
-/// Logs those of `ids` that are failed, as their rows say. The others are requeued already, and nobody has to look
-/// at them. If the rows cannot be read within `limit`, one line names the executions.
+/// Logs those of `ids` that are failed by their rows. The others are already requeued, and need no attention.
+/// If the rows cannot be read within `limit`, one line names the executions.
 pub async fn log_parked(store: &Store, ids: &[ExecutionId], limit: Duration) {
     match with_timeout(limit, read_notices(store, ids)).await {
         Ok(tasks) => tasks.iter().for_each(log_one),

@@ -1,7 +1,7 @@
 //! Waits for a database that this version can use.
 //!
-//! The parts of a platform start in any order, so the start waits for whatever somebody else will mend: an
-//! unreachable server, refused credentials, a pooler that drops settings, a schema that is still to be migrated.
+//! The parts of a platform start in any order, so the start waits for all that others will repair: an
+//! unreachable server, refused credentials, a pooler that drops settings, a schema that is not migrated yet.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio::time::sleep;
 
 use crate::jitter::jittered;
 
-/// For one try.
+/// Time limit of one try.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two tries, before it is varied.
+/// Pause between two tries, before jitter.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Whether the error means that no statement of this process can succeed at present.
+/// Returns whether the error means that no statement of this process can succeed at present.
 pub const fn is_outage(error: &StoreError) -> bool {
     error.is_transient() || matches!(error, StoreError::Schema(_))
 }
@@ -26,7 +26,7 @@ pub const fn is_outage(error: &StoreError) -> bool {
 ///
 /// # Errors
 ///
-/// A [`StoreError`] that is no [outage](is_outage): waiting would not help.
+/// A [`StoreError`] that is not an [outage](is_outage): waiting would not help.
 ///
 /// # Cancellation
 ///
@@ -49,7 +49,7 @@ pub async fn wait_for_database(store: &Store, database: &Reachability) -> Result
 ///
 /// # Errors
 ///
-/// [`StoreError`]: an [outage](is_outage), or what waiting would not help.
+/// [`StoreError`]: an [outage](is_outage), or an error that waiting would not solve.
 pub async fn check_database(store: &Store) -> Result<(), StoreError> {
     store.check_settings().await?;
     store.check_schema().await

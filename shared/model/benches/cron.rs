@@ -1,6 +1,6 @@
-//! How long reading an expression and finding its next firing take. `make bench-model` runs it.
+//! How long parsing an expression and finding its next firing take. `make bench-model` runs it.
 //!
-//! The promise: 5 µs for what people write, 10 ms for the worst that can be written.
+//! The promise: 5 µs for common expressions, 10 ms for the worst ones.
 
 #![expect(missing_docs, reason = "criterion's macro writes the function")]
 
@@ -35,8 +35,7 @@ fn parse(c: &mut Criterion) {
     }
 }
 
-/// What people write: the next firing is hours, days or months away, over a change of the clocks or
-/// not.
+/// Common expressions: the next firing is hours, days or months away, with or without a clock change in between.
 fn next(c: &mut Criterion) {
     let mut group = c.benchmark_group("next");
     let expressions = [
@@ -58,7 +57,7 @@ fn next(c: &mut Criterion) {
     }
 }
 
-/// The farthest there are: rare days, days that never come, and times that are always in a gap.
+/// The longest searches: rare days, days that never come, and times that always fall into a gap of the clocks.
 fn worst(c: &mut Criterion) {
     let mut group = c.benchmark_group("worst");
     for (name, text, zone, dst) in [

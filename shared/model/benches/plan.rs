@@ -1,7 +1,7 @@
-//! How long planning takes: a firing that is due, and a year of absence. `make bench-model` runs it.
+//! How long planning takes: one due firing, and a year of absence. `make bench-model` runs it.
 //!
-//! The promise: what is missed is counted and not visited, so a year of seconds costs what a year of
-//! days does, and the rows that the limit allows.
+//! The promise: missed firings are counted and not visited, so a year of seconds costs what a year of days does, plus
+//! the rows that the limit allows.
 
 #![expect(missing_docs, reason = "criterion's macro writes the function")]
 

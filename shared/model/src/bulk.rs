@@ -1,8 +1,8 @@
-//! Bulks: one of an operator's actions on many executions, carried out portion by portion.
+//! Bulks: one operator action on many executions, carried out portion by portion.
 //!
-//! What a bulk may do next is decided here: which states follow one another, how many its pace allows by
-//! now, and whether its canary has passed. Nothing of it is remembered outside the bulk's row, so any
-//! scheduler goes on where the one before has stopped.
+//! This module decides what a bulk may do next: which states follow one another, how many items its pace allows, and
+//! whether its canary has passed. All its state is in the bulk's row, so any scheduler can continue where the
+//! previous one stopped.
 
 use chrono::{DateTime, Utc};
 
@@ -10,26 +10,26 @@ use crate::job::text_enum;
 use crate::rate::Rate;
 use crate::state::{Cause, State};
 
-/// The most executions of one portion.
+/// Maximum number of executions in one portion.
 pub const MAX_BATCH_EXECUTIONS: u32 = 500;
-/// The most executions that a canary may have.
+/// Maximum number of executions in a canary.
 pub const MAX_CANARY_EXECUTIONS: u32 = 1_000;
 
-/// What is done to each.
+/// The action on each execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BulkKind {
-    /// Run again.
+    /// Run it again.
     Requeue,
-    /// Given up.
+    /// Give it up.
     Discard,
-    /// The discard taken back.
+    /// Take its discard back.
     Restore,
 }
 
 text_enum!(BulkKind { Requeue => "requeue", Discard => "discard", Restore => "restore" });
 
 impl BulkKind {
-    /// The move in the table of states.
+    /// Returns the transition in the table of states.
     pub const fn cause(self) -> Cause {
         match self {
             Self::Requeue => Cause::Requeue,
@@ -38,7 +38,7 @@ impl BulkKind {
         }
     }
 
-    /// The state in which an execution has to be.
+    /// Returns the state that an execution must have.
     pub const fn from(self) -> State {
         match self {
             Self::Requeue | Self::Discard => State::Failed,
@@ -46,7 +46,7 @@ impl BulkKind {
         }
     }
 
-    /// What has been done, in a word.
+    /// Returns the participle for messages.
     pub const fn done(self) -> &'static str {
         match self {
             Self::Requeue => "requeued",
@@ -56,18 +56,18 @@ impl BulkKind {
     }
 }
 
-/// Where a bulk is in its life.
+/// The state of a bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BulkState {
-    /// Which executions it means is being written down.
+    /// Its items are being written.
     Preparing,
-    /// It is carried out.
+    /// Schedulers carry it out.
     Running,
-    /// Its canary has failed again; an operator decides.
+    /// Its canary has failed; an operator decides.
     Paused,
     /// An operator has stopped it; it can be resumed.
     Stopped,
-    /// Nothing is left to do.
+    /// No item is left.
     Done,
 }
 
@@ -84,12 +84,12 @@ impl BulkState {
     pub const ALL: [Self; 5] =
         [Self::Preparing, Self::Running, Self::Paused, Self::Stopped, Self::Done];
 
-    /// Whether a scheduler has something to do.
+    /// Returns whether schedulers have work for it.
     pub const fn is_alive(self) -> bool {
         matches!(self, Self::Preparing | Self::Running)
     }
 
-    /// Where an operator's stop takes it; `None`: there is nothing to stop.
+    /// Returns the state after an operator's stop; `None`: it cannot be stopped.
     pub const fn stopped(self) -> Option<Self> {
         match self {
             Self::Preparing | Self::Running | Self::Paused => Some(Self::Stopped),
@@ -97,7 +97,7 @@ impl BulkState {
         }
     }
 
-    /// Where an operator's resume takes it; `None`: there is nothing to resume.
+    /// Returns the state after an operator's resume; `None`: it cannot be resumed.
     pub const fn resumed(self, prepared: bool) -> Option<Self> {
         match self {
             Self::Paused | Self::Stopped if prepared => Some(Self::Running),
@@ -107,28 +107,28 @@ impl BulkState {
     }
 }
 
-/// How a pace has gone so far.
+/// The progress of a pace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
-    /// How fast.
+    /// The rate.
     pub rate: Rate,
     /// When it began.
     pub since: DateTime<Utc>,
-    /// How many have begun since then.
+    /// Number of items begun since then.
     pub begun: u64,
 }
 
-/// How many may begin at `now`, at most [`MAX_BATCH_EXECUTIONS`], and when the next after those may. At no instant have
-/// more begun than the rate allows since its beginning; what a scheduler that was away has missed is made up
-/// for no further than by one portion.
+/// Returns how many may begin at `now`, at most [`MAX_BATCH_EXECUTIONS`], and when the next after those may. At no
+/// instant have more begun than the rate allows since the beginning; after an absence of the schedulers at most one
+/// portion is made up for.
 pub fn allowance(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>) {
     let count = backlog(pace, now).min(u64::from(MAX_BATCH_EXECUTIONS)) as u32;
     (count, pace.rate.due(pace.since, pace.begun + u64::from(count)))
 }
 
-/// The instant from which a pace counts on, after a batch in which this many items began. If more had been due than
-/// one batch takes, that is `now`, so that time in which no scheduler worked does not come back as a flood.
-/// It does not matter how few began: a canary or locked rows that held items back earn nothing either.
+/// Returns the pace after a batch in which this many items began. If more had been due than one batch takes, it
+/// counts from `now`, so that time without a scheduler does not come back as a flood. The number begun does not
+/// matter: items that a canary or locked rows held back are not made up for either.
 pub fn advance_pace(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
     if backlog(pace, now) > u64::from(MAX_BATCH_EXECUTIONS) {
         // The next is due one interval after this instant, as after any that has just begun.
@@ -138,43 +138,43 @@ pub fn advance_pace(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
     }
 }
 
-/// From when on a pace counts when its canary has passed: from `now` on, where anything was due. What became
-/// due while the canary ran is not made up for.
+/// Returns the pace after its canary has passed: if any item was due, it counts from `now`, so that items that became
+/// due while the canary ran are not made up for.
 pub fn reset_pace(pace: Pace, now: DateTime<Utc>) -> Pace {
     if backlog(pace, now) > 0 { Pace { since: now, begun: 0, ..pace } } else { pace }
 }
 
-/// How many are due and have not begun.
+/// Returns how many are due and have not begun.
 fn backlog(pace: Pace, now: DateTime<Utc>) -> u64 {
     pace.rate.due_by(pace.since, now).saturating_sub(pace.begun)
 }
 
-/// How the executions of a canary stand.
+/// Counts of a canary's executions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CanaryCounts {
-    /// Done, and on their way or running.
+    /// Done, and pending or running.
     pub under_way: u64,
-    /// Failed once more, given up after that, or cancelled.
+    /// Failed again, discarded after that, or cancelled.
     pub failed: u64,
-    /// Ended well.
+    /// Succeeded.
     pub succeeded: u64,
 }
 
-/// What a canary says.
+/// The verdict on a canary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CanaryVerdict {
-    /// It may have this many more.
+    /// This many more items may begin.
     More(u32),
     /// It has not ended.
     Wait,
-    /// All ended well: the rest may follow.
+    /// All succeeded: the other items may follow.
     Passed,
     /// Some failed again: the bulk pauses.
     Failed,
 }
 
-/// Judges a canary of `size` items by their counts; refused items say nothing. One failure
-/// is enough, also while others are under way. `left`: whether any item waits.
+/// Judges a canary of `size` items by their counts; refused items do not count. One failure is enough, even while
+/// others are under way. `left`: whether any item waits.
 pub const fn judge_canary(size: u32, counts: CanaryCounts, left: bool) -> CanaryVerdict {
     let done = counts.under_way + counts.failed + counts.succeeded;
     if counts.failed > 0 {
@@ -267,13 +267,13 @@ mod tests {
         }
         let passed = reset_pace(pace, at(hour));
         assert_eq!((allowance(passed, at(hour)).0, allowance(passed, at(hour + 1_000)).0), (1, 51));
-        // One that has nothing due is not given anything by it.
+        // A pace without a due item gains none.
         let slow = Pace { rate: "1/h".parse().unwrap(), since: at(0), begun: 1 };
         assert_eq!(reset_pace(slow, at(1_000)), slow);
     }
 
     proptest! {
-        /// Whatever the instants of the portions: never more than the rate allows, nothing is lost.
+        /// For any instants of the portions: never more than the rate allows, and no item is lost.
         #[test]
         fn a_pace_is_kept_and_reached(
             count in 1_u32..=200,
@@ -293,8 +293,7 @@ mod tests {
             }
         }
 
-        /// Whatever was held back and for how long: in no stretch of time do more begin than the rate allows
-        /// and one portion.
+        /// For any delays: no stretch of time has more items than the rate allows and one portion.
         #[test]
         fn no_stretch_of_time_begins_more_than_its_rate_and_a_portion(
             count in 1_u32..=5_000,

@@ -1,13 +1,12 @@
 //! The choice of a delay queue: any waiting time from a fixed set of queues.
 //!
-//! A delay queue releases messages in order of arrival only, so each has one fixed length. A ticket
-//! that must wait for another length hops: through the largest step that fits into what remains,
-//! again and again, and at last through a step a little too long with an expiration of its own. That
-//! last hop may be held up by messages ahead of it, but never beyond the step, which is chosen so
-//! that this costs at most the slack.
+//! A delay queue releases messages in order of arrival only, so each has one fixed length. A ticket with another
+//! waiting time passes through several: the longest queue that fits into the remaining time, again and again, and at
+//! last one that is a little too long, with an expiration of its own. That last delay may be prolonged by messages
+//! ahead of it, but never beyond the queue's length, which is chosen so that this costs at most the slack.
 //!
-//! Whether a ticket is due is not decided here: the row and the database's clock decide that, and a
-//! ticket that comes back early is given another hop.
+//! This module does not decide whether a ticket is due: the row and the database's clock decide that, and a ticket
+//! that comes back early gets another delay.
 
 use std::time::Duration;
 
@@ -16,34 +15,32 @@ use std::time::Duration;
 pub const DELAY_QUEUES_MS: [u64; 10] =
     [1_000, 5_000, 15_000, 30_000, 60_000, 120_000, 300_000, 900_000, 3_600_000, 21_600_000];
 
-/// Being late by this much is never worth another hop.
+/// Being late by this much is never worth another delay.
 const MIN_SLACK_MS: u64 = 1_000;
 
-/// Where a ticket goes next.
+/// The next queue of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextQueue {
-    /// It is due: the main queue.
+    /// The main queue, because it is due.
     Main,
-    /// It waits: the delay queue of `delay_ms`.
+    /// The delay queue of `delay_ms`.
     Delay {
         /// One of [`DELAY_QUEUES_MS`].
         delay_ms: u64,
-        /// The message's own, shorter waiting time in milliseconds, if the step is longer than what
-        /// remains.
+        /// The message's own, shorter waiting time in milliseconds, if the queue is longer than the remaining time.
         expiration_ms: Option<u64>,
     },
 }
 
-/// How late a ticket may come because of the delay queues: 10 % of the whole delay, at least one second.
+/// Returns how late a ticket may come because of the delay queues: 10 % of the whole delay, at least one second.
 pub fn slack(delay: Duration) -> Duration {
     Duration::from_millis(slack_ms(millis_up(delay)))
 }
 
-/// Chooses the next hop of a ticket that has to wait for `remaining` out of a whole `delay`.
+/// Chooses the next queue of a ticket that has to wait for `remaining` out of a whole `delay`.
 ///
-/// The last hop comes between zero and [`slack`] after the ticket is due (plus what the broker
-/// needs), every other one before. Fractions of a millisecond are rounded up, so that the last hop
-/// does not come back too early for their sake.
+/// The last delay ends between zero and [`slack`] after the ticket is due (plus the broker's own time), every other
+/// one before. Fractions of a millisecond are rounded up, so that the last delay does not end too early.
 pub fn next_queue(remaining: Duration, delay: Duration) -> NextQueue {
     let remaining_ms = millis_up(remaining);
     if remaining_ms == 0 {
@@ -55,7 +52,7 @@ pub fn next_queue(remaining: Duration, delay: Duration) -> NextQueue {
         let expiration_ms = (remaining_ms < delay_ms).then_some(remaining_ms);
         return NextQueue::Delay { delay_ms, expiration_ms };
     }
-    // Below the smallest step the slack of a second always admits that step, so one fits here.
+    // The slack of a second always admits the smallest queue, so one fits here.
     let fitting = DELAY_QUEUES_MS.into_iter().rev().find(|&delay_ms| delay_ms <= remaining_ms);
     NextQueue::Delay { delay_ms: fitting.unwrap_or(DELAY_QUEUES_MS[0]), expiration_ms: None }
 }
@@ -92,12 +89,12 @@ mod tests {
             (1_000, 1_000, step(1_000, None)),
             (4_000, 4_000, step(5_000, Some(4_000))),
             (3_999, 3_999, step(1_000, None)),
-            // A delay of 30 s with jitter: a longer step is out of its slack, a shorter one fits.
+            // A delay of 30 s with jitter: a longer queue exceeds its slack, a shorter one fits.
             (30_000, 30_000, step(30_000, None)),
             (28_000, 28_000, step(30_000, Some(28_000))),
             (33_000, 33_000, step(30_000, None)),
             (3_000, 33_000, step(5_000, Some(3_000))),
-            // The slack counts from the whole delay, not from what remains of it.
+            // The slack counts from the whole delay, not from the remaining time.
             (50_000, 100_000, step(60_000, Some(50_000))),
             (50_000, 50_000, step(30_000, None)),
             (DAY_MS, DAY_MS, step(21_600_000, None)),
@@ -113,8 +110,8 @@ mod tests {
         assert!(matches!(next_queue(Duration::MAX, Duration::MAX), NextQueue::Delay { .. }));
     }
 
-    /// Walks a ticket through its hops; `held_up` (0 to 1000 permille) says how long each last hop
-    /// is held up by messages ahead of it. Returns when it arrived and after how many hops.
+    /// Walks a ticket through its delays; `held_up` (0 to 1000 permille) says how long messages ahead prolong each
+    /// last delay. Returns when it arrived and after how many delays.
     fn walk(delay_ms: u64, held_up: u64) -> (u64, u64) {
         let (mut now_ms, mut hops) = (0, 0);
         loop {
@@ -138,7 +135,7 @@ mod tests {
             let (arrived_ms, hops) = walk(delay_ms, held_up);
             prop_assert!(arrived_ms >= delay_ms, "{} ms early", delay_ms - arrived_ms);
             prop_assert!(ms(arrived_ms - delay_ms) <= slack(ms(delay_ms)));
-            // Per delay queue at most (next delay / this delay) hops, and whole six hours.
+            // For each delay queue at most (next delay / this delay) passes, and whole six hours.
             prop_assert!(hops <= 22 + delay_ms / 21_600_000, "{hops} hops for {delay_ms} ms");
         }
 

@@ -1,14 +1,14 @@
-//! Durations as people write them: `500ms`, `30s`, `15m`, `1h30m`, `2d`.
+//! Durations in people's notation: `500ms`, `30s`, `15m`, `1h30m`, `2d`.
 //!
-//! One or more parts, each a whole number and a unit, the largest unit first, every unit at most
-//! once. No fractions, signs or blanks; a bare number is refused, because nobody can tell whether
-//! `30` means seconds or milliseconds. Parsing and formatting are inverse for whole milliseconds.
-//! Bounds that depend on the use (a lease, a timeout) are checked where the use is known.
+//! One or more parts, each a whole number and a unit, the largest unit first, every unit at most once. No fractions,
+//! signs or blanks; a bare number is refused, because `30` could mean seconds or milliseconds. Parsing and formatting
+//! are inverse for whole milliseconds. Bounds that depend on the use (a lease, a timeout) are checked where the use
+//! is known.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The longest text that is looked at, in bytes.
+/// Maximum length of a text that is parsed, in bytes.
 const MAX_TEXT_BYTES: usize = 64;
 /// The longest duration: ten years of 366 days. Beyond it, arithmetic on instants could overflow.
 pub const MAX: Duration = Duration::from_hours(3_660 * 24);
@@ -20,22 +20,22 @@ const UNITS: [(&str, u64); 5] =
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("is empty; write a number and a unit, as in \"30s\"")]
     Empty,
-    /// Longer than any duration needs to be.
+    /// The text is longer than any duration.
     #[error("is longer than {MAX_TEXT_BYTES} bytes; write it as in \"1h30m\"")]
     TooLong,
-    /// A number is missing before a unit, or something else stands there.
+    /// A number is missing before a unit, or the text has other characters.
     #[error("{0:?} is not a duration; write whole numbers with units, as in \"1h30m\"")]
     Number(String),
-    /// A number without a unit.
+    /// A number lacks its unit.
     #[error("{0:?} lacks a unit; write one of d, h, m, s, ms after each number, as in \"30s\"")]
     NoUnit(String),
-    /// A unit that is not known.
+    /// An unknown unit.
     #[error("unit {0:?} is not known; the units are d, h, m, s and ms")]
     Unit(String),
-    /// A unit twice, or a larger one after a smaller one.
+    /// A unit appears twice, or a larger one after a smaller one.
     #[error("unit {0:?} stands twice or after a smaller one; write the largest unit first")]
     Order(&'static str),
     /// More than [`MAX`].
@@ -43,7 +43,7 @@ pub enum DurationError {
     TooLarge,
 }
 
-/// Reads a duration. `0s` is one.
+/// Parses a duration. `0s` is valid.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
             return Err(DurationError::Order(name));
         };
         allowed = &allowed[index + 1..];
-        // Digits only: the one way to fail is to be too large.
+        // It has only digits, so the one possible failure is that it is too large.
         let number: u64 = digits.parse().map_err(|_| DurationError::TooLarge)?;
         total_ms = number
             .checked_mul(unit_ms)
@@ -89,8 +89,8 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_millis(total_ms))
 }
 
-/// Writes a duration, the largest units first: `1h30m`, `500ms`, `0s`. Anything finer than a
-/// millisecond is dropped; no duration of a job has such a part.
+/// Formats a duration, the largest units first: `1h30m`, `500ms`, `0s`. Parts below a millisecond are dropped; no
+/// duration of a job has any.
 pub fn format(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if rest == 0 {
@@ -108,7 +108,7 @@ pub fn format(duration: Duration) -> String {
     out
 }
 
-/// Whole milliseconds, as the database keeps durations.
+/// Returns whole milliseconds, as the database stores durations.
 pub fn to_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

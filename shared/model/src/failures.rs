@@ -1,8 +1,7 @@
-//! Failed and discarded executions, as operators search for them.
+//! Search in failed and discarded executions.
 //!
-//! One [`FailureFilter`] selects executions, for lists, counts and bulks. It
-//! is stored as JSON beside what is done by it, so its names are part of the database's contract: fields
-//! are added, never renamed.
+//! One [`FailureFilter`] selects executions, for lists, counts and bulks. It is stored as JSON with bulks, so its
+//! names are part of the database's contract: fields are added, never renamed.
 
 mod cursor;
 mod filter;

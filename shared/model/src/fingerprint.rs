@@ -1,16 +1,16 @@
-//! What failures have in common: the fingerprint of an error, and the pattern that people read.
+//! Groups similar failures: the fingerprint of an error, and its pattern for people.
 //!
-//! Two failures belong to one group if class and message are the same but for what changes from one run
-//! to the next: numbers and ids, addresses, paths, and whatever is quoted. Those become placeholders; the
-//! text with placeholders is the *pattern*, and the *fingerprint* is a hash of class and pattern. Operators read
-//! the rule in `docs/operations/failed.md`.
+//! Two failures belong to one group if class and message are the same except for parts that change between runs:
+//! numbers and ids, addresses, paths, and quoted parts. Those become placeholders; the text with placeholders is the
+//! *pattern*, and the *fingerprint* is a hash of class and pattern. The rule for operators is in
+//! `docs/operations/failed.md`.
 //!
 //! # Guarantees
 //!
-//! The same class and message give the same fingerprint in every release and on every machine: groups,
-//! their notes and what is muted hang on it. Tests hold some values. A change of the rule is a migration.
-//! A pattern's own pattern is itself. Reading takes a time in proportion to the text, of which at most
-//! [`MAX_READ_BYTES`] are read, and gives at most [`MAX_PATTERN_CHARS`].
+//! The same class and message give the same fingerprint in every release and on every machine: groups, their notes
+//! and mutes depend on it. Tests hold some values. A change of the rule is a migration. A pattern's own pattern is
+//! itself. Parsing takes time in proportion to the text, of which at most [`MAX_READ_BYTES`] are read, and yields at
+//! most [`MAX_PATTERN_CHARS`].
 
 mod matchers;
 mod runs;
@@ -24,15 +24,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash;
 
-/// What is read of a message; workers keep no more than half of it.
+/// Maximum number of bytes read of a message; workers keep at most half as many.
 pub const MAX_READ_BYTES: usize = 4_096;
 /// The longest pattern.
 pub const MAX_PATTERN_CHARS: usize = 160;
-/// The bytes of a class by which it differs from another.
+/// Maximum number of bytes of a class that count.
 const MAX_CLASS_BYTES: usize = 200;
 /// Digits of a fingerprint.
 pub const FINGERPRINT_DIGITS: usize = 16;
-/// Placeholders may bring a text into a form that is read otherwise; it has settled long before this.
+/// Placeholders may form a text that parses differently; it has settled long before this.
 const MAX_PASSES: usize = 8;
 
 /// The hash of an error's class and pattern, written as 16 hexadecimal digits.
@@ -47,13 +47,13 @@ pub struct Fingerprint(u64);
 )]
 pub struct FingerprintError;
 
-/// The fingerprint of an error.
+/// Returns the fingerprint of an error.
 pub fn fingerprint(class: &str, message: &str) -> Fingerprint {
-    // The pattern holds no control character, so nothing in it separates as 0xff does.
+    // The pattern holds no control character, so none of its bytes separates as 0xff does.
     Fingerprint(hash::of(cut_bytes(class, MAX_CLASS_BYTES), pattern(message).as_bytes()))
 }
 
-/// The message with placeholders: its first line that says something.
+/// Returns the message with placeholders: its first line that is not empty.
 pub fn pattern(message: &str) -> String {
     let read = cut_bytes(message, MAX_READ_BYTES);
     let line = read.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
@@ -68,7 +68,7 @@ pub fn pattern(message: &str) -> String {
     text
 }
 
-/// One reading, from the left to the right.
+/// Makes one pass, from left to right.
 fn pass(line: &str) -> String {
     let mut out = Pattern::default();
     let mut quotes = matchers::Quotes::default();
@@ -95,7 +95,7 @@ fn pass(line: &str) -> String {
     out.finish()
 }
 
-/// The text so far.
+/// The pattern so far.
 #[derive(Debug, Default)]
 struct Pattern {
     text: String,
@@ -115,7 +115,7 @@ impl Pattern {
         text.chars().for_each(|character| self.push(character));
     }
 
-    /// Blanks and control characters are one blank; what is too long is left out.
+    /// Turns blanks and control characters into one blank, and drops characters beyond the maximum.
     fn push(&mut self, character: char) {
         let blank = character.is_whitespace() || character.is_control();
         if self.is_full() || (blank && self.last().is_none_or(|last| last == ' ')) {

@@ -1,9 +1,9 @@
 //! Flow control of the relay: how many tickets each destination gets, and when.
 //!
-//! A queue that refuses must not use up what other queues could take. The relay therefore limits each
-//! [`Destination`] by what its queue accepted last. A refusal shrinks the *window*, down to one probe; when
-//! nothing was accepted the destination rests, longer each time. When everything was accepted the window
-//! doubles, until the destination is no longer limited.
+//! A queue that refuses must not use up the capacity of others. The relay therefore limits each [`Destination`] by
+//! what its queue accepted last. A refusal shrinks the *window*, down to one probe; when nothing was accepted the
+//! destination pauses, longer each time. When everything was accepted the window doubles, until the destination is no
+//! longer limited.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use chrono::{DateTime, Utc};
 
 use crate::state::State;
 
-/// Where the ticket of a row goes: the state decides between a pool's main queue (`pending`), the delay
-/// queues (`retrying`) and the failed queue (`failed`).
+/// The destination of a row's ticket: the state decides between a pool's main queue (`pending`), the delay queues
+/// (`retrying`) and the failed queue (`failed`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Destination {
-    /// As the row has it, which need not be the name of a pool.
+    /// The row's value, which need not be a valid pool name.
     pub pool: String,
     /// One of those that [have a ticket](State::has_ticket).
     pub state: State,
 }
 
-/// What became of the tickets that one destination got at once.
+/// A queue's response to the tickets that one destination got at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Response {
     /// Tickets that its queue confirmed.
@@ -32,52 +32,52 @@ pub struct Response {
     pub drained: bool,
 }
 
-/// The destinations that are limited. In memory only: a process that starts anew tries all of them.
+/// The limited destinations. In memory only: a restarted process tries all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlowControl(BTreeMap<Destination, Limit>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Limit {
     window: usize,
-    /// Times in a row that nothing was accepted.
+    /// Number of responses in a row in which nothing was accepted.
     failures: u32,
-    /// Gets nothing before this.
+    /// The destination gets nothing before this.
     paused_until: Option<DateTime<Utc>>,
 }
 
-/// The largest window, and that of a destination that is not limited.
+/// The largest window, and that of an unlimited destination.
 pub const FULL_WINDOW: usize = 500;
-/// Destinations that are remembered. Beyond them the one with the largest window is forgotten: it gets
+/// Maximum number of limited destinations in memory. Beyond it, the one with the largest window is forgotten: it gets
 /// a full window once more.
 pub const MAX_LIMITED_DESTINATIONS: usize = 1_000;
-/// After the first refusal; doubled with each that follows.
+/// The pause after the first refusal; each further one doubles it.
 const INITIAL_WAIT: chrono::Duration = chrono::Duration::seconds(5);
-/// The longest that a destination rests. One probe each half minute costs little, finds a queue that has
-/// room again soon, and bounds how long one ticket that is always refused delays the others.
+/// The longest pause of a destination. One probe each half minute costs little, soon finds a queue that has room
+/// again, and bounds how long one ticket that is always refused delays the others.
 const MAX_DESTINATION_PAUSE: chrono::Duration = chrono::Duration::seconds(30);
-/// The longest that a refused ticket waits.
+/// The longest wait of a refused ticket.
 const MAX_TICKET_WAIT: chrono::Duration = chrono::Duration::minutes(5);
-/// Doublings of `INITIAL_WAIT` that reach `MAX_TICKET_WAIT`.
+/// Number of doublings of `INITIAL_WAIT` that reach `MAX_TICKET_WAIT`.
 const MAX_DOUBLINGS: u32 = 6;
 
 impl FlowControl {
-    /// How many tickets the destination may get at `now`.
+    /// Returns how many tickets the destination may get at `now`.
     pub fn window(&self, destination: &Destination, now: DateTime<Utc>) -> usize {
         let Some(limit) = self.0.get(destination) else { return FULL_WINDOW };
-        // A clock that was set back must not make the rest longer.
+        // A clock that was set back must not prolong the pause.
         let is_paused =
             limit.paused_until.is_some_and(|end| now < end && end - now <= MAX_DESTINATION_PAUSE);
         if is_paused { 0 } else { limit.window }
     }
 
-    /// Whether the destination's queue has refused tickets lately. Fresh tickets for it are left to the
+    /// Returns whether the destination's queue has refused tickets lately. Fresh tickets for it are left to the
     /// relay, which alone probes it.
     pub fn is_limited(&self, destination: &Destination) -> bool {
         self.0.contains_key(destination)
     }
 
-    /// Takes in a response to the relay. Returns how long its refused tickets wait; so the next probe is
-    /// another ticket.
+    /// Records a response to the relay. Returns how long its refused tickets wait, so that the next probe is another
+    /// ticket.
     pub fn observe(
         &mut self,
         destination: &Destination,
@@ -114,14 +114,14 @@ impl FlowControl {
         INITIAL_WAIT
     }
 
-    /// Forgets the destinations that `has_tickets` says no of: there is nothing left to probe them with, here or in
-    /// another process that publishes.
+    /// Forgets the destinations without tickets, by `has_tickets`: they cannot be probed, here or in another
+    /// publishing process.
     pub fn retain(&mut self, has_tickets: impl Fn(&Destination) -> bool) {
         self.0.retain(|destination, _| has_tickets(destination));
     }
 
-    /// Takes in a refusal of a ticket that did not come from the relay: the relay's next round probes the
-    /// destination. What the relay has found out itself stays.
+    /// Records a refusal of a ticket from outside the relay: the relay's next round probes the destination. The
+    /// relay's own findings stay.
     pub fn suspect(&mut self, destination: &Destination) {
         if !self.is_limited(destination) {
             self.limit(destination, Limit { window: 1, failures: 0, paused_until: None });
@@ -139,8 +139,8 @@ impl FlowControl {
     }
 }
 
-/// Divides `total` among destinations, none of which gets more than its window: in equal parts, and what
-/// one cannot use goes to the others. Fewer than `total` only where the windows add up to less.
+/// Divides `total` among destinations, none of which gets more than its window: in equal parts, with unused parts
+/// going to the others. Fewer than `total` only where the windows add up to less.
 pub fn shares(total: usize, windows: &[usize]) -> Vec<usize> {
     let mut shares = vec![0; windows.len()];
     let mut smallest_first: Vec<usize> = (0..windows.len()).collect();

@@ -1,15 +1,15 @@
-//! Which tasks that other programs publish become executions.
+//! Decides which tasks of other programs become executions.
 //!
-//! Anybody who may publish to a main queue names a task type, so a message alone must not make rows: a worker
+//! Any program that may publish to a main queue names a task type, so a message alone must not make rows: a worker
 //! adopts a task when a worker of the pool offers its type, or when the setting `WORKER_FOREIGN_TYPES` lists the
-//! type. Any other message waits for a short while in delay queues, since a deployment may start the publisher
-//! before the worker, and is then parked as it is. The message itself counts these delays.
+//! type. Any other message waits for a short while in delay queues, since a deployment may start the publisher before
+//! the worker, and is then parked as it is. The message itself counts these delays.
 
 use std::time::Duration;
 
 use crate::ticket::is_task_type;
 
-/// The most jobs `foreign.<type>` at the same time; deleted ones do not count.
+/// Maximum number of jobs `foreign.<type>` at the same time; deleted ones do not count.
 pub const MAX_FOREIGN_JOBS: i64 = 1_000;
 /// How long a message waits each time that no worker offers its type, before it is parked.
 pub const UNOFFERED_DELAYS: [Duration; 4] = [
@@ -18,24 +18,24 @@ pub const UNOFFERED_DELAYS: [Duration; 4] = [
     Duration::from_secs(30),
     Duration::from_mins(1),
 ];
-/// The most entries of [`TypePatterns`].
+/// Maximum number of entries of [`TypePatterns`].
 pub const MAX_PATTERNS: usize = 100;
-/// How long the offers of a worker that has stopped, or was not heard of, still count, in milliseconds.
+/// How long the offers of a stopped or silent worker still count, in milliseconds.
 pub const OFFER_GRACE_MS: u64 = 3_600_000;
 
-/// What a worker does with a task of another program that has no execution yet.
+/// A worker's reaction to another program's task that has no execution yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// Claim an execution.
     Adopt,
-    /// Send the message into a delay queue for so long.
+    /// Send the message into a delay queue for this long.
     Delay(Duration),
     /// Park the message as it is.
     Park,
 }
 
-/// Decides by whether the task type is offered or listed, and by how many delays the message has counted. A count
-/// that nobody can have written here (negative, or too high) ends the waiting.
+/// Decides by whether the task type is offered or listed, and by the number of delays that the message has counted.
+/// An invalid count (negative, or too high) ends the waiting.
 pub fn admit(offered: bool, listed: bool, delays: i64) -> Admission {
     if offered || listed {
         return Admission::Adopt;
@@ -44,16 +44,16 @@ pub fn admit(offered: bool, listed: bool, delays: i64) -> Admission {
     delay.map_or(Admission::Park, |delay| Admission::Delay(*delay))
 }
 
-/// Task types by name, or by a beginning with a `*` behind it.
+/// Task types by name, or by a prefix followed by `*`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TypePatterns(Vec<String>);
 
 impl TypePatterns {
-    /// Reads a list with commas between its entries; spaces around them do not count.
+    /// Parses a comma-separated list; spaces around entries do not count.
     ///
     /// # Errors
     ///
-    /// What is wrong, as a fragment.
+    /// The problem, as a fragment.
     pub fn parse(text: &str) -> Result<Self, String> {
         let entries: Vec<&str> = text.split(',').map(str::trim).collect();
         if entries.len() > MAX_PATTERNS {
@@ -71,7 +71,7 @@ impl TypePatterns {
         Ok(Self(entries.into_iter().map(str::to_owned).collect()))
     }
 
-    /// Whether an entry names `task_type`.
+    /// Returns whether an entry matches `task_type`.
     pub fn matches(&self, task_type: &str) -> bool {
         self.0.iter().any(|entry| match entry.strip_suffix('*') {
             Some(beginning) => task_type.starts_with(beginning),

@@ -1,13 +1,13 @@
-//! What RabbitMQ does to queues and messages on its own, mostly because of a policy.
+//! RabbitMQ's own interventions in queues and messages, mostly because of a policy.
 
-/// What happened to a queue.
+/// The kind of an intervention.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum IncidentKind {
     /// Messages expired in a main queue, which has no time limit of its own: a policy with `message-ttl`.
     Expired,
     /// The queue was too full, and its oldest messages were dropped: `max-length` with `overflow`.
     Overflowed,
-    /// The broker did not take messages for it: `max-length` or `max-length-bytes`.
+    /// The broker refused messages for it: `max-length` or `max-length-bytes`.
     Refused,
     /// It was declared on this connection and does not exist any more: `expires`, or somebody deleted it.
     Vanished,
@@ -16,11 +16,11 @@ pub enum IncidentKind {
 }
 
 impl IncidentKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] =
         [Self::Expired, Self::Overflowed, Self::Refused, Self::Vanished, Self::Missing];
 
-    /// As the database has it.
+    /// Returns the database's value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -36,7 +36,7 @@ impl IncidentKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// By the broker's own note of why it took a message out of a main queue.
+    /// Returns the kind for the reason with which the broker dead-lettered a message from a main queue.
     pub fn from_dead_letter_reason(reason: &str) -> Option<Self> {
         match reason {
             "expired" => Some(Self::Expired),
@@ -46,14 +46,14 @@ impl IncidentKind {
     }
 }
 
-/// What one process saw happen to a queue.
+/// The interventions of one kind in one queue, as one process saw them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueIncident {
     /// Its name.
     pub queue: String,
-    /// What.
+    /// The kind.
     pub kind: IncidentKind,
-    /// To how many messages, or how often.
+    /// Number of messages affected, or how often it happened.
     pub messages: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The job: what runs, when, and by which policies.
 //!
-//! A [`JobSpec`] is what a deployer writes and what the database keeps; it is valid by construction
-//! once it came through [`crate::jobs_file`] (or was built by code that keeps the same limits).
+//! A [`JobSpec`] is written by a deployer and stored in the database; it is valid by construction if it comes from
+//! [`crate::jobs_file`] (or from code that keeps the same limits).
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub use name::{NameError, check_class, check_name, check_task_type};
 pub const MAX_NAME_BYTES: usize = 200;
 /// Largest params of a job or a trigger, in bytes of JSON.
 pub const MAX_PARAMS_BYTES: usize = 256 * 1024;
-/// Deepest nesting of params, themselves counted: documents that carry params, such as a message's
-/// body, can be read again by readers that end at 127 levels.
+/// Deepest nesting of params, including themselves: documents that contain params, such as a message's body, stay
+/// readable for parsers that stop at 127 levels.
 pub const MAX_PARAMS_DEPTH: usize = 64;
 /// Longest task type, in bytes.
 pub const MAX_TASK_TYPE_BYTES: usize = 100;
@@ -39,13 +39,13 @@ pub const MAX_TASK_TYPE_BYTES: usize = 100;
 pub const MAX_CLASS_BYTES: usize = 100;
 /// Longest execution key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
-/// The most failures in a row after which a job can be paused.
+/// Maximum number of failures in a row after which a job can be paused.
 pub const MAX_PAUSE_AFTER_FAILURES: u32 = 100;
-/// Prefix of the jobs that stand for tasks published by others; reserved.
+/// Prefix of the jobs for tasks published by other programs; reserved.
 pub const FOREIGN_PREFIX: &str = "foreign.";
-/// What no job of a file may begin with: jobs that come into being by themselves.
+/// Prefixes that a file's job names may not have: Sexton creates such jobs itself.
 pub const RESERVED_PREFIXES: [&str; 2] = [FOREIGN_PREFIX, VERIFY_PREFIX];
-/// Longest run of one attempt where the job does not say.
+/// Default for the longest run of one attempt.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 /// The shortest period of [`Schedule::Every`]. Execution keys name the second of a firing, so two
 /// firings of a job must never share one.
@@ -53,7 +53,7 @@ pub const MIN_PERIOD: Duration = Duration::from_secs(1);
 /// The longest period of [`Schedule::Every`].
 pub const MAX_PERIOD: Duration = Duration::from_hours(366 * 24);
 
-/// Whether a job of this name came into being by itself, and is nobody's to define.
+/// Returns whether Sexton creates a job of this name itself, so that no file may define it.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -65,54 +65,53 @@ pub struct JobSpec {
     pub name: String,
     /// For people. Empty when not given.
     pub description: String,
-    /// The id of the report, worker or reminder that the job is about; handed on to the task.
+    /// The id of the report, worker or reminder that the job is about; passed to the task.
     pub target: Option<String>,
     /// When it fires.
     pub schedule: Schedule,
-    /// What its schedule is subject to.
+    /// Limits of its schedule.
     pub constraints: ScheduleConstraints,
-    /// What becomes of an instant that is past when the job is applied. Matters then and is not kept.
+    /// The policy for an instant that is past when the job is applied. Used then and not stored.
     pub past: PastPolicy,
-    /// The zone whose clocks its schedule and its terms are about.
+    /// The zone of its schedule and its limits.
     pub timezone: Zone,
-    /// What a change of those clocks means for a cron expression.
+    /// The policy for changes of the zone's clocks, for a cron expression.
     pub dst: Dst,
     /// The task type, looked up in a worker's catalogue.
     pub task_type: String,
-    /// Handed to every attempt as it was at the claim. An object.
+    /// Passed to every attempt as at the claim. An object.
     pub params: serde_json::Value,
     /// The worker pool that runs it.
     pub pool: PoolName,
-    /// What happens when a firing comes while an earlier execution has not ended.
+    /// The policy for a firing while an earlier execution has not ended.
     pub overlap: Overlap,
-    /// What happens to firings that were noticed late.
+    /// The policy for late firings.
     pub misfire: Misfire,
-    /// Where unset, the process that settles uses its own defaults.
+    /// Unset fields come from the defaults of the process that settles.
     pub retry: RetryOverrides,
     /// Longest run of one attempt.
     pub timeout: Duration,
-    /// How long a running attempt stays its worker's own without a renewal; `None`: the worker's
-    /// `LEASE_MS`. A trade: a shorter one finds a dead worker sooner, a longer one survives a longer
-    /// outage of the database, since a worker that cannot renew ends the task before the lease is over.
+    /// How long a running attempt belongs to its worker without a renewal; `None`: the worker's `LEASE_MS`. A trade:
+    /// a shorter lease finds a dead worker sooner, a longer one survives a longer outage of the database, since a
+    /// worker that cannot renew ends the task before the lease is over.
     pub lease: Option<Duration>,
-    /// A number other systems know this job by (advisory locks, dashboards).
+    /// A number by which other systems know this job (advisory locks, dashboards).
     pub lock_key: Option<i64>,
-    /// `{job}` and `{execution_key}` are replaced; `None`: `<job>:<execution_key>`.
+    /// Template with `{job}` and `{execution_key}`; `None`: `<job>:<execution_key>`.
     pub idempotency_template: Option<String>,
     /// How long after its nominal time an execution is expected to have succeeded.
     pub expect_within: Option<Duration>,
-    /// How long after its nominal time a firing may still be begun: the first attempt of one that is
-    /// opened later is skipped. `None`: it never gets too old. Of triggers and of tasks of other
-    /// programs it says nothing: somebody wants them.
+    /// How long after its nominal time a firing may still begin: one whose first attempt is opened later is skipped.
+    /// `None`: for ever. It does not apply to triggers and tasks of other programs, which somebody wants.
     pub stale_after: Option<Duration>,
-    /// After this many consecutive executions that failed for good, 1 to [`MAX_PAUSE_AFTER_FAILURES`], the
-    /// job is paused when its next firing is due; `None`: never.
+    /// Number of executions in a row that failed for good, 1 to [`MAX_PAUSE_AFTER_FAILURES`], after which the job is
+    /// paused when its next firing is due; `None`: never.
     pub pause_after_failures: Option<u32>,
-    /// The task type that answers whether the effect of a failed execution has happened, before it is
-    /// requeued; `None`: nothing verifies it.
+    /// The task type that checks whether the effect of a failed execution has happened, before a requeue; `None`: no
+    /// check.
     pub verify_task: Option<String>,
-    /// Whether a new job begins paused. Read when the job is created and not kept: from then on pausing
-    /// and resuming are the operators'.
+    /// Whether a new job begins paused. Used when the job is created and not stored: from then on operators pause and
+    /// resume it.
     pub paused: bool,
     /// The owner's own words: user, group, language …
     pub labels: std::collections::BTreeMap<String, String>,
@@ -123,7 +122,7 @@ pub struct JobSpec {
 pub enum Schedule {
     /// A cron expression of five or six fields, in the job's zone.
     Cron {
-        /// As written; it parses.
+        /// The expression's text, which parses.
         expression: String,
     },
     /// A fixed period, counted from the Unix epoch, so that replicas and restarts agree on it.
@@ -135,17 +134,17 @@ pub enum Schedule {
     },
     /// Once.
     At {
-        /// When.
+        /// The instant.
         at: Moment,
     },
-    /// Never by itself: only when triggered.
+    /// Never by itself: only by triggers.
     None,
 }
 
-/// What becomes of a job that fires once, and whose instant is past when it is applied.
+/// The policy for a job that fires once, and whose instant is past when it is applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PastPolicy {
-    /// It is refused: mostly the instant is mistaken.
+    /// The job is refused, because such an instant is mostly a mistake.
     #[default]
     Refuse,
     /// It runs at once.
@@ -153,7 +152,7 @@ pub enum PastPolicy {
 }
 
 impl JobSpec {
-    /// A job of which only the necessary is given: everything else is at its default.
+    /// Makes a job with defaults for everything else.
     pub fn new(name: impl Into<String>, task_type: impl Into<String>, schedule: Schedule) -> Self {
         Self {
             name: name.into(),
@@ -185,8 +184,8 @@ impl JobSpec {
 }
 
 impl JobSpec {
-    /// Whether it has the same firings as `other` of the same name. When they become due, and how many
-    /// of them may run, may differ.
+    /// Returns whether it has the same firings as `other` of the same name. When they become due, and how many of
+    /// them may run, may differ.
     pub fn has_same_firings(&self, other: &Self) -> bool {
         (&self.schedule, self.timezone, self.dst) == (&other.schedule, other.timezone, other.dst)
             && self.constraints.has_same_firings(&other.constraints)
@@ -194,12 +193,12 @@ impl JobSpec {
 }
 
 impl Schedule {
-    /// A period at its multiples.
+    /// Makes a period without a phase.
     pub const fn every(period: Duration) -> Self {
         Self::Every { period, phase: Duration::ZERO }
     }
 
-    /// The kind, as the database and `--json` name it.
+    /// Returns the kind's name in the database and in `--json`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Cron { .. } => "cron",
@@ -210,7 +209,7 @@ impl Schedule {
     }
 }
 
-/// What happens when a firing comes while an earlier execution of the job has not ended.
+/// The policy for a firing while an earlier execution of the job has not ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -219,21 +218,21 @@ pub enum Overlap {
     Allow,
     /// It is recorded as skipped.
     Skip,
-    /// It waits until the job is free; one that comes while another waits is recorded as skipped.
+    /// It waits until the job is free; a further one that comes while it waits is recorded as skipped.
     Queue,
-    /// It takes the earlier one's place: that one is cancelled and cannot succeed any more.
+    /// It replaces the earlier one, which is cancelled and cannot succeed any more.
     Replace,
 }
 
-/// What happens to firings that were noticed late (the schedulers were away).
+/// The policy for late firings (while no scheduler ran).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Misfire {
     /// Which of them run.
     pub policy: MisfirePolicy,
-    /// A late firing older than this does not run, whatever the policy says.
+    /// A late firing older than this never runs.
     pub window: Duration,
-    /// The most late firings that `FireAll` claims for one stretch of absence, up to
-    /// [`Misfire::MAX_LIMIT`]; the newest are kept.
+    /// Maximum number of late firings that `FireAll` claims for one absence, up to [`Misfire::MAX_LIMIT`]; the newest
+    /// are kept.
     pub limit: u32,
     /// How fast `FireAll` lets them begin; `None`: all at once.
     pub rate: Option<Rate>,
@@ -242,7 +241,7 @@ pub struct Misfire {
 impl Misfire {
     /// A firing noticed within this time is on time, not late.
     pub const ON_TIME_GRACE: Duration = Duration::from_mins(1);
-    /// The largest `limit`: what one catch-up may put into the queues at once.
+    /// The largest `limit`: how many executions one catch-up may put into the queues at once.
     pub const MAX_LIMIT: u32 = 1_000;
 }
 
@@ -269,19 +268,19 @@ pub enum MisfirePolicy {
     FireAll,
 }
 
-/// The retry settings that somebody gives: a job, or the catalogue's entry of a task type.
+/// Retry settings of a job, or of a task type's entry in the catalogue.
 ///
-/// What a job leaves out comes from the entry, what that leaves out from the environment of the
-/// process that settles, and the rest from [`crate::retry::RetryPolicy::default`].
+/// Fields that a job leaves out come from the entry, then from the environment of the process that settles, and then
+/// from [`crate::retry::RetryPolicy::default`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RetryOverrides {
     /// Retries after the first attempt.
     pub max_retries: Option<u32>,
-    /// The attempt that runs into its timeout for this many times parks the execution.
+    /// Number of timeouts at which the execution is parked.
     pub max_timeouts: Option<u32>,
-    /// The attempt that crashes for this many times parks the execution.
+    /// Number of crashes at which the execution is parked.
     pub max_crashes: Option<u32>,
-    /// Before the first retry.
+    /// The delay before the first retry.
     pub delay: Option<Duration>,
     /// Factor from one delay to the next, at least 1.
     pub multiplier: Option<f64>,
@@ -289,15 +288,14 @@ pub struct RetryOverrides {
     pub max_delay: Option<Duration>,
     /// Fraction by which a delay may vary, 0 to 1.
     pub jitter: Option<f64>,
-    /// Classes of error after which no retry is made; they take the place of others, an empty list
-    /// of all others.
+    /// Classes of error that are never retried; they replace the others, an empty list all of them.
     pub permanent: Option<Vec<String>>,
 }
 
 macro_rules! text_enum {
     ($type:ty { $($variant:ident => $text:literal),+ $(,)? }) => {
         impl $type {
-            /// As the database, the jobs file and `--json` write it.
+            /// Returns the value in the database, the jobs file and `--json`.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }

@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 
 use crate::job::{MAX_KEY_BYTES, Schedule};
 
-/// The key of `firing` under `schedule`: `cron-2025-12-12T08:00:00Z`, `every-…`, `once-…`; `None`
-/// for a job without a schedule, whose callers bring their own key.
+/// Returns the key of `firing` under `schedule`: `cron-2025-12-12T08:00:00Z`, `every-…`, `once-…`; `None` for a job
+/// without a schedule, whose callers bring their own key.
 pub fn of_firing(schedule: &Schedule, firing: DateTime<Utc>) -> Option<String> {
     let kind = match schedule {
         Schedule::None => return None,
@@ -19,13 +19,13 @@ pub fn of_firing(schedule: &Schedule, firing: DateTime<Utc>) -> Option<String> {
 
 /// The kinds of schedules whose firings have keys.
 const KINDS: [&str; 3] = ["cron", "every", "once"];
-/// The first instant whose key has a year of four digits; keys of one kind from here to [`LATEST`] are in the order
-/// of their instants.
+/// The first instant whose key has a year of four digits; keys of one kind from here to [`LATEST`] sort by their
+/// instants.
 pub const EARLIEST: DateTime<Utc> = instant(0, 1, 1);
-/// The beginning of the last day of which that is so.
+/// The beginning of the last day for which that holds.
 pub const LATEST: DateTime<Utc> = instant(9_999, 12, 31);
 
-/// The keys that a firing at this instant has, by its kind of schedule.
+/// Returns the possible keys of a firing at this instant, by kind of schedule.
 pub fn of_kinds(firing: DateTime<Utc>) -> [String; 3] {
     KINDS.map(|kind| of_kind(kind, firing))
 }
@@ -44,22 +44,22 @@ const fn instant(year: i32, month: u32, day: u32) -> DateTime<Utc> {
 /// Why a caller's own key is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KeyError {
-    /// Nothing, or only blanks.
+    /// The key is empty or blank.
     #[error("the execution key is empty")]
     Empty,
-    /// Over [`MAX_KEY_BYTES`].
+    /// The key exceeds [`MAX_KEY_BYTES`].
     #[error("the execution key has {0} bytes, more than {MAX_KEY_BYTES}")]
     TooLong(usize),
-    /// A character that no log line or header can carry.
+    /// The key has a character that no log line or header can carry.
     #[error("the execution key holds a control character")]
     Control,
 }
 
-/// Checks a key that a caller chose.
+/// Checks a caller's own key.
 ///
 /// # Errors
 ///
-/// [`KeyError`] says what to change; nothing else is a reason to refuse a key.
+/// [`KeyError`] says what to change; all other keys are accepted.
 pub fn check(key: &str) -> Result<(), KeyError> {
     if key.trim().is_empty() {
         return Err(KeyError::Empty);
@@ -73,12 +73,12 @@ pub fn check(key: &str) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// The idempotency key of an execution: the job's template with `{job}` and `{execution_key}`
-/// replaced, by default `<job>:<execution_key>`. The same over retries and requeues.
+/// Returns the idempotency key of an execution: the job's template with `{job}` and `{execution_key}` replaced, by
+/// default `<job>:<execution_key>`. The same over retries and requeues.
 pub fn idempotency(template: Option<&str>, job: &str, execution_key: &str) -> String {
     match template {
         None => format!("{job}:{execution_key}"),
-        // One pass over the template, so that a job named `{execution_key}` is not replaced again.
+        // A single pass over the template, so that a job named `{execution_key}` is not replaced again.
         Some(template) => {
             let mut out = String::with_capacity(template.len() + job.len() + execution_key.len());
             let mut rest = template;

@@ -1,10 +1,10 @@
-//! When an open attempt counts as lost, as one observer sees it.
+//! Decides when an open attempt counts as lost, as one observer sees it.
 //!
-//! An observer reads the open attempts over and over and remembers since when it has seen each one's last
-//! renewal. An attempt is lost when the *same* renewal has been seen for a whole lease by the observer's own
-//! monotonic clock. No two clocks are compared, so nothing depends on what the database's clock does meanwhile,
-//! or on how far it is from anybody else's: a worker counts its lease from the instant before it sent the
-//! renewal, the observer from the instant after it read it, which is later.
+//! An observer reads the open attempts over and over and remembers since when it has seen each one's last renewal. An
+//! attempt is lost when the *same* renewal has been seen for a whole lease by the observer's own monotonic clock. No
+//! two clocks are compared, so nothing depends on changes of the database's clock, or on its distance from other
+//! clocks: a worker counts its lease from the instant before it sent the renewal, the observer from the instant after
+//! it read it, which is later.
 //!
 //! An observer that has just started has seen nothing yet, and needs a whole lease as well.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-/// What one observer has seen of the open attempts: of each `K` its last renewal `R`, and since when.
+/// An observer's record of the open attempts: for each `K` its last renewal `R`, and since when it was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaseObserver<K, R> {
     seen: BTreeMap<K, (R, Instant)>,
@@ -25,10 +25,10 @@ impl<K, R> Default for LeaseObserver<K, R> {
 }
 
 impl<K: Ord + Copy, R: PartialEq + Clone> LeaseObserver<K, R> {
-    /// Takes in a page of a reading in the order of the keys: whatever there is behind `after` (from the start:
-    /// `None`), up to the page's last key or, if `whole`, to the end of all. `read_by` is an instant *after* the
-    /// answer had come. What stood in that range and is not in the page is forgotten. Returns since when each
-    /// of the page was seen as it is now.
+    /// Records a page of a reading in the order of the keys: everything behind `after` (from the start: `None`), up
+    /// to the page's last key or, if `whole`, to the end. `read_by` is an instant *after* the answer had come.
+    /// Recorded keys in that range that are not in the page are forgotten. Returns since when each renewal of the
+    /// page has been seen.
     pub fn observe_page(
         &mut self,
         after: Option<K>,
@@ -59,19 +59,19 @@ impl<K: Ord + Copy, R: PartialEq + Clone> LeaseObserver<K, R> {
         since
     }
 
-    /// How many it remembers.
+    /// Returns the number of recorded attempts.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
 
-    /// Whether it remembers none.
+    /// Returns whether no attempt is recorded.
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
 }
 
-/// Whether a lease of this length is over by `now`, if the same renewal was seen `since` then. `now` is an
-/// instant *before* the statement that acts on the answer.
+/// Returns whether a lease of this length is over by `now`, if the same renewal has been seen since `since`. `now` is
+/// an instant *before* the statement that acts on the answer.
 pub fn is_expired(since: Instant, now: Instant, lease: Duration) -> bool {
     now.saturating_duration_since(since) >= lease
 }
@@ -96,12 +96,12 @@ mod tests {
         assert_eq!(observed.observe_page(None, &[(1, 'a')], true, at(begin, 19)), [begin]);
         assert!(!is_expired(begin, at(begin, 19), lease));
         assert!(is_expired(begin, at(begin, 20), lease));
-        // A renewal at the last moment begins it anew.
+        // A renewal at the last moment restarts the lease.
         let renewed = observed.observe_page(None, &[(1, 'b')], true, at(begin, 21));
         assert_eq!(renewed, [at(begin, 21)]);
         assert!(!is_expired(renewed[0], at(begin, 40), lease));
         assert!(is_expired(renewed[0], at(begin, 41), lease));
-        // An instant from before the first look is no time at all.
+        // An instant before the first reading counts as no time.
         assert!(!is_expired(at(begin, 5), begin, Duration::from_millis(1)));
     }
 
@@ -121,7 +121,7 @@ mod tests {
         let begin = Instant::now();
         let mut observed = LeaseObserver::default();
         observed.observe_page(None, &[(1, 'a'), (3, 'a'), (5, 'a')], true, begin);
-        // The first page only: 3 is gone, 5 was on another page.
+        // The first page only: 3 has ended, 5 was on another page.
         observed.observe_page(None, &[(1, 'a'), (4, 'a')], false, at(begin, 1));
         assert_eq!(observed.observe_page(None, &[], false, at(begin, 2)), []);
         let since = observed.observe_page(Some(4), &[(5, 'a')], true, at(begin, 3));
@@ -129,8 +129,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is read in whatever pages, `since` is the first reading of the unbroken run of readings in
-        /// which the attempt had this very renewal.
+        /// For any readings in any pages, `since` is the first reading of the unbroken run of readings in which the
+        /// attempt had this very renewal.
         #[test]
         fn what_is_remembered_is_the_first_of_an_unbroken_run(
             readings in prop::collection::vec(

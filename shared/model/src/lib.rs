@@ -1,8 +1,8 @@
 //! Vocabulary and decisions of Sexton.
 //!
-//! Level 0 of the workspace: pure functions of values and an explicit `now`. Nothing here talks to
-//! PostgreSQL or RabbitMQ, reads a clock or draws a random number, so everything here can be tested
-//! as a table and checked as a model.
+//! Level 0 of the workspace: pure functions of values and an explicit `now`. Nothing here talks to PostgreSQL or
+//! RabbitMQ, reads a clock or draws a random number, so everything here can be tested as a table and checked as a
+//! model.
 
 pub mod bulk;
 pub mod cron;

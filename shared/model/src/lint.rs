@@ -1,8 +1,8 @@
-//! Lint: what a schedule may say and its writer probably does not want.
+//! Lint: valid schedules that their writers probably did not intend.
 //!
-//! A [`Finding`] never refuses anything. Rules about one expression are in [`crate::cron::lint`];
-//! here are those about a job as a whole ([`of_job`]) and about many at once ([`same_minute`]).
-//! All are functions of values and `now`, with bounded work for each job.
+//! A [`Finding`] never refuses anything. Rules about one expression are in [`crate::cron::lint`]; here are those
+//! about a job as a whole ([`of_job`]) and about many at once ([`same_minute`]). All are functions of values and
+//! `now`, with bounded work for each job.
 
 mod job;
 mod many;
@@ -17,15 +17,15 @@ use crate::job::text_enum;
 pub use job::{MIN_RUNS, RunTimes, of_expression, of_job};
 pub use many::{DEFAULT_SAME_MINUTE_JOBS, same_minute};
 
-/// How far ahead changes of the clocks are looked for.
+/// How far ahead clock changes are searched.
 const LINT_HORIZON: Months = Months::new(24);
 
-/// The end of what is looked at from `now` on: two years later.
+/// Returns the end of the search from `now` on: two years later.
 pub fn lint_horizon(now: DateTime<Utc>) -> DateTime<Utc> {
     now.checked_add_months(LINT_HORIZON).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -39,27 +39,27 @@ pub enum Severity {
 
 text_enum!(Severity { Note => "note", Warning => "warning", Error => "error" });
 
-/// Which rule has found something. The words are part of the interface and do not change.
+/// The rule behind a finding. The words are part of the interface and do not change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// It cannot be read.
+    /// The schedule cannot be parsed.
     Unreadable,
     /// Nothing matches within 100 years.
     NeverFires,
     /// Both day fields are restricted, and which of the two rules combines them is a surprise.
     DayFields,
-    /// Every minute of some hours, where one of them may be intended.
+    /// Every minute of some hours, where perhaps one was intended.
     EveryMinute,
-    /// A step that leads past the end of its range: the number that it begins with is selected alone.
+    /// A step past the end of its range, which selects only the start.
     StepTooLarge,
-    /// A step that does not divide its field: the last stretch is shorter.
+    /// A step that does not divide its field, so that the last interval is shorter.
     UnevenStep,
     /// A day that some of the selected months do not have.
     MissingDay,
-    /// A change of the clocks moves, skips or doubles a firing.
+    /// A clock change moves, skips or doubles a firing.
     ClockChange,
-    /// It is due again before it has usually ended.
+    /// It is due again before it usually ends.
     TooOften,
     /// Many jobs are due in one minute.
     SameMinute,
@@ -94,16 +94,16 @@ impl Code {
     ];
 }
 
-/// What one rule has found.
+/// A finding of one rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     /// The rule.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is so, and why it may not be intended. Bounded, without control characters.
+    /// The problem, and why it may not be intended. Bounded, without control characters.
     pub message: String,
-    /// What to write in place of it.
+    /// The suggested replacement.
     pub instead: String,
 }
 

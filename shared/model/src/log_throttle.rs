@@ -1,4 +1,4 @@
-//! Log lines that repeat: at once, and then once a minute.
+//! Throttles repeated log lines: at once, and then once a minute.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 pub struct LogThrottle(Mutex<Option<Instant>>);
 
 impl LogThrottle {
-    /// Whether to log the line at `now`; if so, none is permitted for a minute.
+    /// Returns whether to log the line at `now`; if so, no further one is permitted for a minute.
     pub fn permits(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let permitted = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);

@@ -1,10 +1,10 @@
-//! An instant as people write it: with its distance from UTC, or as the clocks of a job's zone show it.
+//! An instant in people's notation: with an offset from UTC, or as a wall time in a job's zone.
 //!
 //! # Guarantees
 //!
-//! A [`Moment`] that is kept as it was written stays right when new data of the zones moves the
-//! instant it means. What it means is one instant whatever the data says ([`Moment::instant`]); where
-//! people write one, a wall time that is shown twice or never is refused ([`Moment::resolve`]).
+//! A [`Moment`] that is stored as it was written stays right when new time zone data moves its instant. It is always
+//! a single instant ([`Moment::instant`]); at input, a wall time that is shown twice or never is refused
+//! ([`Moment::resolve`]).
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use chrono::{DateTime, Datelike, NaiveDateTime, SecondsFormat, Timelike, Utc};
 use crate::quoting::quoted;
 use crate::zone::{WallTimeMapping, Zone};
 
-/// When, in whole milliseconds, in the years 1970 to 9999.
+/// An instant or wall time in whole milliseconds, in the years 1970 to 9999.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Moment {
     /// The same instant everywhere.
     Instant(DateTime<Utc>),
-    /// When the clocks of the job's zone show this.
+    /// The instant at which the clocks of the job's zone show this.
     Wall(NaiveDateTime),
 }
 
@@ -27,7 +27,7 @@ pub enum Moment {
 #[error("{0}")]
 pub struct MomentError(String);
 
-/// A wall time of which there is more or less than one instant.
+/// A wall time that has two instants or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", unclear(*wall, *zone, *shown))]
 pub struct AmbiguousMoment {
@@ -37,12 +37,11 @@ pub struct AmbiguousMoment {
 }
 
 impl Moment {
-    /// Reads RFC 3339, or the same without an offset: a wall time.
+    /// Parses RFC 3339, or the same without an offset: a wall time.
     ///
     /// # Errors
     ///
-    /// [`MomentError`]: not one of these, not a date of the calendar, a leap second, or finer than a
-    /// millisecond.
+    /// [`MomentError`]: neither of these, no date of the calendar, a leap second, or finer than a millisecond.
     pub fn parse(text: &str) -> Result<Self, MomentError> {
         let wall = || {
             ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"]
@@ -71,7 +70,7 @@ impl Moment {
         }
     }
 
-    /// The instant in `zone`.
+    /// Returns the instant in `zone`.
     ///
     /// # Errors
     ///
@@ -86,8 +85,8 @@ impl Moment {
         }
     }
 
-    /// The instant in `zone`: of two the first, and of none the first after the change of the clocks.
-    /// What was clear when it was written may no longer be by newer data.
+    /// Returns the instant in `zone`: of two the first, and of none the first after the clock change. A wall time
+    /// that was unique when it was written may not be by newer data.
     pub fn instant(self, zone: Zone) -> DateTime<Utc> {
         match self {
             Self::Instant(at) => at,
@@ -95,12 +94,12 @@ impl Moment {
         }
     }
 
-    /// Whether it is a wall time, so that the zone matters.
+    /// Returns whether it is a wall time, so that the zone matters.
     pub const fn is_wall(self) -> bool {
         matches!(self, Self::Wall(_))
     }
 
-    /// The same in UTC: a wall time there is an instant.
+    /// Returns the same in UTC, where a wall time is an instant.
     #[must_use]
     pub fn in_utc(self) -> Self {
         Self::Instant(self.instant(Zone::UTC))
@@ -214,7 +213,7 @@ mod tests {
         ] {
             let moment = Moment::parse(text).unwrap();
             assert_eq!(moment.resolve(vienna()).unwrap_err().to_string(), expected);
-            // Whatever is suggested can be written.
+            // Every suggestion is valid input.
             for word in expected.split(' ').filter(|word| word.contains('+')) {
                 Moment::parse(word).unwrap().resolve(vienna()).unwrap();
             }

@@ -1,26 +1,25 @@
-//! What to do with a ticket that opened no attempt.
+//! Decides about a ticket that opened no attempt.
 //!
-//! A worker asks PostgreSQL to open `(execution, n)`. When no row answers, it reads the row without
-//! a lock and this table decides. None of the answers is a `nack`: returning a message to the head
-//! of its queue as an answer loops.
+//! A worker asks PostgreSQL to open `(execution, n)`. If that opens no row, it reads the row without a lock, and this
+//! table decides. No decision is a `nack`, because a message that returns to the head of its queue loops.
 
 use std::time::Duration;
 
 use crate::id::AttemptNumber;
 use crate::state::State;
 
-/// What the unlocked read saw.
+/// The row as the unlocked read saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ExecutionRow {
     /// The row's state.
     pub state: State,
     /// The row's attempt number.
     pub attempt: AttemptNumber,
-    /// Whether the row bears the token this worker presented.
+    /// Whether the row has this worker's token.
     pub mine: bool,
-    /// By the database's clock, how long until the next attempt is due; zero: due.
+    /// How long until the next attempt is due, by the database's clock; zero: due.
     pub due_in: Duration,
-    /// By the database's clock, for how long it has been due.
+    /// How long it has been due, by the database's clock.
     pub overdue: Duration,
     /// Whether this worker's catalogue has the row's task type.
     pub offered: bool,
@@ -28,42 +27,43 @@ pub struct ExecutionRow {
     pub waits: bool,
 }
 
-/// How long a ticket whose task type a worker does not have stays away before it is tried again,
-/// perhaps by a worker that has it.
+/// How long a ticket whose task type a worker lacks stays away before it is tried again, perhaps by a worker that has
+/// it.
 pub const UNOFFERED_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// For how long that goes on after the ticket was due.
+/// How long such retries continue after the ticket was due.
 pub const UNOFFERED_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Why an execution is skipped whose first ticket comes later than the job's `stale_after` allows. The
-/// open decides it, in its statement and by the database's clock.
+/// The skip reason of an execution whose first ticket comes later than the job's `stale_after` allows. The open
+/// decides it, in its statement and by the database's clock.
 pub const STALE_REASON: &str = "stale";
 
-/// What to do.
+/// The decision.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OpenDecision {
-    /// It was opened by this very request, whose answer was lost: run it.
+    /// This very request opened it, and its answer was lost: run it.
     Run,
-    /// Too early (the broker's clock, or a hand): to a delay queue for the rest, ack. Not counted.
+    /// Too early (because of the broker's clock, or a manual move): to a delay queue for the remaining time, ack. Not
+    /// counted.
     Wait(Duration),
-    /// Somebody held the row's lock for a moment: ask again in the next round.
+    /// Another transaction held the row's lock for a moment: open again in the next round.
     Retry,
-    /// Opened already, whether its worker lives or not. The rescuer ends the attempt if nobody renews it: who
-    /// is handed a ticket has not watched its lease. Ack.
+    /// Opened already, whether its worker lives or not. The rescuer ends the attempt if its lease is not renewed; the
+    /// worker with this ticket has not watched the lease. Ack.
     AlreadyOpened,
-    /// A duplicate, or a ticket that was overtaken: ack, count.
+    /// A duplicate, or an older ticket: ack, count.
     Stale,
-    /// A ticket the database has forgotten (a restored backup): ack, count, warn. The row decides.
+    /// A ticket that the database has forgotten (a restored backup): ack, count, warn. The row decides.
     Future,
     /// The message names an execution that does not exist: park it as it is, with the reason.
     UnknownExecution,
-    /// No worker with this task type came along for an hour: fail the execution, ack.
+    /// No worker with this task type came for an hour: fail the execution, ack.
     Unoffered,
-    /// Somebody moved a parked message here, and this worker lacks its task type: back to the
-    /// failed queue as it is, ack.
+    /// Somebody moved a parked message here, and this worker lacks its task type: back to the failed queue as it is,
+    /// ack.
     Repark,
 }
 
-/// Decides for a ticket with number `ticket` that opened nothing.
+/// Decides about a ticket with number `ticket` that opened nothing.
 pub fn decide_unopened(ticket: AttemptNumber, row: Option<&ExecutionRow>) -> OpenDecision {
     let Some(row) = row else { return OpenDecision::UnknownExecution };
     if row.state.is_final() || row.state == State::Discarded || row.attempt > ticket {

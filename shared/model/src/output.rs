@@ -1,14 +1,14 @@
-//! What a task wrote, as it is kept: lines, and the chunks of lines that are stored.
+//! A task's output: lines, and the chunks of lines that are stored.
 //!
-//! A chunk says which lines of its attempt it holds and how much was written before them. So chunks
-//! can be stored twice, or removed, and a reader knows what is missing between two of them.
+//! A chunk records which lines of its attempt it holds and how much was written before them. So chunks can be stored
+//! twice, or removed, and a reader knows what is missing between two of them.
 
 use std::fmt::Write as _;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-/// Which of its two streams a task wrote to.
+/// The stream that a task wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
@@ -23,7 +23,7 @@ pub enum Stream {
 pub struct Line {
     /// When its first byte was read, to the millisecond.
     pub at: DateTime<Utc>,
-    /// Where it was written.
+    /// Its stream.
     pub stream: Stream,
     /// The text, without its line end.
     pub text: String,
@@ -32,11 +32,11 @@ pub struct Line {
 /// Consecutive lines of one attempt; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// The number of its first line, counted from 1 over all that the attempt wrote.
+    /// The number of its first line, counted from 1 over the attempt's whole output.
     pub first_line: i64,
-    /// How many lines it holds.
+    /// Number of its lines.
     pub lines: i64,
-    /// Bytes that the attempt had written before its first line, line ends included.
+    /// Bytes that the attempt had written before its first line, including line ends.
     pub bytes_before: i64,
     /// Bytes that the attempt wrote for its lines.
     pub bytes: i64,
@@ -44,8 +44,8 @@ pub struct Chunk {
     pub from: DateTime<Utc>,
     /// The latest time of its lines.
     pub to: DateTime<Utc>,
-    /// The lines, each as `o` or `e` for its stream, the milliseconds after `from`, a blank, and the
-    /// text; between two of them a line feed.
+    /// The lines, each as `o` or `e` for its stream, the milliseconds after `from`, a blank, and the text; separated
+    /// by line feeds.
     pub text: String,
 }
 
@@ -55,7 +55,7 @@ pub struct Chunk {
 pub struct UnreadableLine(pub i64);
 
 impl Chunk {
-    /// The chunk of `lines`, of which there is at least one and none holds a line feed.
+    /// Makes a chunk of `lines`, at least one, none with a line feed.
     pub fn new(first_line: i64, bytes_before: i64, bytes: i64, lines: &[Line]) -> Self {
         let times = || lines.iter().map(|line| line.at);
         let from = times().min().unwrap_or_default().trunc_subsecs(3);
@@ -71,11 +71,11 @@ impl Chunk {
         Self { first_line, lines: lines.len() as i64, bytes_before, bytes, from, to, text }
     }
 
-    /// Its lines.
+    /// Parses its lines.
     ///
     /// # Errors
     ///
-    /// [`UnreadableLine`] with the number of the first that is not in the form.
+    /// [`UnreadableLine`] with the number of the first malformed line.
     pub fn read(&self) -> Result<Vec<Line>, UnreadableLine> {
         let read = |line: &str| {
             let stream = match line.as_bytes().first()? {
@@ -93,13 +93,13 @@ impl Chunk {
         lines.map(|(index, line)| read(line).ok_or(number(index))).collect()
     }
 
-    /// The number of its last line.
+    /// Returns the number of its last line.
     pub fn last_line(&self) -> i64 {
         self.first_line.saturating_add(self.lines - 1)
     }
 
-    /// What is missing before this chunk, if the one before it ended with line `line` and byte
-    /// `bytes` of the attempt (0 and 0 at the beginning).
+    /// Returns what is missing before this chunk, if the previous one ended with line `line` and byte `bytes` of the
+    /// attempt (0 and 0 at the beginning).
     pub fn missing_after(&self, line: i64, bytes: i64) -> Missing {
         let count = |now: i64, before: i64| u64::try_from(now.saturating_sub(before)).unwrap_or(0);
         Missing {
@@ -109,30 +109,30 @@ impl Chunk {
     }
 }
 
-/// Lines that were written and not kept.
+/// Lines that were not kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// How many.
+    /// Number of lines.
     pub lines: u64,
-    /// Of how many bytes, line ends included.
+    /// Number of their bytes, including line ends.
     pub bytes: u64,
 }
 
-/// The output of one attempt, as far as it is kept.
+/// The kept output of one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// The kept lines: the head, then the tail.
     pub lines: Vec<Line>,
-    /// How many of `lines` are the head: whatever was dropped was dropped after these.
+    /// Number of `lines` in the head: lines were dropped only after these.
     pub head_lines: usize,
-    /// Bytes between head and tail that were not kept, line ends included.
+    /// Bytes dropped between head and tail, including line ends.
     pub dropped_bytes: u64,
-    /// Lines between head and tail that were not kept.
+    /// Lines dropped between head and tail.
     pub dropped_lines: u64,
 }
 
 impl Output {
-    /// The output that `chunks`, in the order of their lines, hold together.
+    /// Returns the output in `chunks`, which are in the order of their lines.
     ///
     /// # Errors
     ///

@@ -1,28 +1,27 @@
-//! Overlap: what a firing does while earlier executions of its job are under way.
+//! Overlap: the disposition of a firing while earlier executions of its job are under way.
 //!
-//! Decided in the transaction that claims the firing, with the job's row locked, and written there: as
-//! a row that runs, a row that waits, or a row that is skipped with the reason.
+//! Decided in the transaction that claims the firing, with the job's row locked, and written there: as a row that
+//! runs, a row that waits, or a row that is skipped with the reason.
 //!
 //! * `allow`: it runs beside them.
 //! * `skip`: it is skipped.
-//! * `queue`: it waits until the job is free. One firing waits; a further one is skipped, for it would
-//!   only say again what the one that waits says already.
-//! * `replace`: it takes the place of all of them. What has not been begun is cancelled at once, what
-//!   runs is cancelled and cannot succeed any more; until it has ended, the firing waits. Of several
-//!   firings that are claimed at once only the newest counts, and of several that come one after the
-//!   other while one still waits, too.
+//! * `queue`: it waits until the job is free. One firing waits; a further one is skipped, because it would add
+//!   nothing to the waiting one.
+//! * `replace`: it replaces all of them. Executions that have not begun are cancelled at once, a running one is
+//!   cancelled and cannot succeed any more; until it has ended, the firing waits. Of several firings that are claimed
+//!   at once, or of several that come while one still waits, only the newest counts.
 //!
-//! An execution that waits is a *waiter*: pending, its ticket published by nobody. It is *admitted* when
-//! no other execution of the job is under way but waiters. What people ask for (a trigger, a requeue)
-//! never replaces anything and is never skipped or replaced while it waits: on a job with `queue` or
-//! `replace` it waits for its turn, first come, first served. On other jobs it runs at once, as ever.
+//! An execution that waits is a *waiter*: pending, with an unpublished ticket that relays skip. It is *admitted* when
+//! all other executions of the job under way are waiters. Executions that people request (a trigger, a requeue) never
+//! replace others and are never skipped or replaced while they wait: on a job with `queue` or `replace` they wait for
+//! their turn, first come, first served. On other jobs they run at once.
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Overlap, text_enum};
 use crate::plan::{Disposition, SkipReason};
 
-/// How an execution ended whose place a newer firing took.
+/// The reason of an execution that a newer firing has replaced.
 pub const REPLACED_REASON: &str = "replaced";
 
 /// Why an execution waits.
@@ -31,48 +30,48 @@ pub const REPLACED_REASON: &str = "replaced";
 pub enum WaitReason {
     /// A firing of a job whose policy is `queue`.
     Queue,
-    /// A firing that replaced what still runs.
+    /// A firing that replaced a running execution.
     Replace,
-    /// A person triggered it, of a job whose executions run one at a time.
+    /// A trigger, for a job whose executions run one at a time.
     Turn,
 }
 
 text_enum!(WaitReason { Queue => "queue", Replace => "replace", Turn => "turn" });
 
-/// What of a job has not ended when a firing comes.
+/// The job's executions that have not ended when a firing comes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four kinds of rows, each there or not")]
 pub struct UnderWay {
-    /// One with an open attempt.
+    /// Whether one has an open attempt.
     pub running: bool,
-    /// One whose ticket may be opened, or whose next attempt will be due.
+    /// Whether one has a ticket that may be opened, or a next attempt.
     pub ready: bool,
-    /// A firing that waits.
+    /// Whether a firing waits.
     pub firing_waits: bool,
-    /// A triggered execution that waits.
+    /// Whether a triggered execution waits.
     pub trigger_waits: bool,
 }
 
 impl UnderWay {
-    /// Whether there is anything.
+    /// Returns whether there is any.
     pub const fn any(self) -> bool {
         self.running || self.ready || self.firing_waits || self.trigger_waits
     }
 }
 
 impl Overlap {
-    /// Whether the job's executions run one at a time, whether fired or triggered: only then may any wait.
+    /// Returns whether the job's executions run one at a time, whether fired or triggered: only then may any wait.
     pub const fn one_at_a_time(self) -> bool {
         matches!(self, Self::Queue | Self::Replace)
     }
 
-    /// Whether a firing that is claimed takes the place of what is under way.
+    /// Returns whether a claimed firing replaces the executions under way.
     pub const fn replaces(self, under_way: UnderWay) -> bool {
         matches!(self, Self::Replace) && under_way.any()
     }
 
-    /// What becomes of a firing that runs as far as its misfire policy goes. `newest`: none that is
-    /// newer is claimed with it. Leaves in `under_way` what the next firing finds.
+    /// Returns the disposition of a firing that the misfire policy lets run. `newest`: no newer one is claimed with
+    /// it. Updates `under_way` for the next firing.
     pub const fn disposition(self, under_way: &mut UnderWay, newest: bool) -> Disposition {
         let waits = match self {
             Self::Skip if under_way.any() => return Disposition::Skipped(SkipReason::Overlap),
@@ -81,7 +80,7 @@ impl Overlap {
             }
             Self::Queue => under_way.any(),
             Self::Replace if !newest => return Disposition::Skipped(SkipReason::Replaced),
-            // The others that are under way end with the claim.
+            // The others under way end with the claim.
             Self::Replace => under_way.running || under_way.trigger_waits,
             Self::Allow | Self::Skip => false,
         };
@@ -107,7 +106,7 @@ mod tests {
     const READY: UnderWay = UnderWay { ready: true, ..NOTHING };
     const OVERLAP: Disposition = Disposition::Skipped(SkipReason::Overlap);
 
-    /// Every one there is.
+    /// Yields all combinations.
     fn all() -> impl Iterator<Item = UnderWay> {
         (0..16_u8).map(|bits| UnderWay {
             running: bits & 1 > 0,
@@ -134,7 +133,7 @@ mod tests {
         let mut under_way = RUNNING;
         let each = [(); 3].map(|()| Overlap::Queue.disposition(&mut under_way, false));
         assert_eq!(each, [Disposition::Waits(WaitReason::Queue), OVERLAP, OVERLAP]);
-        // A triggered execution waits in front of it, and does not take its place.
+        // A triggered execution waits in front of it, and is not replaced.
         let triggered = UnderWay { trigger_waits: true, ..NOTHING };
         assert_eq!(of(Overlap::Queue, triggered), Disposition::Waits(WaitReason::Queue));
     }

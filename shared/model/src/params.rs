@@ -1,4 +1,4 @@
-//! What params must hold, wherever they come from.
+//! Limits of params, wherever they come from.
 
 use serde_json::{Map, Value};
 
@@ -7,30 +7,30 @@ use crate::job::{MAX_PARAMS_BYTES, MAX_PARAMS_DEPTH};
 /// Why params are refused. Each text fits after "the params".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamsError {
-    /// Over [`MAX_PARAMS_BYTES`] as JSON.
+    /// Larger than [`MAX_PARAMS_BYTES`] as JSON.
     #[error("have {0} bytes, more than {MAX_PARAMS_BYTES}")]
     Large(usize),
-    /// Over [`MAX_PARAMS_DEPTH`].
+    /// Deeper than [`MAX_PARAMS_DEPTH`].
     #[error("are nested more than {MAX_PARAMS_DEPTH} levels deep")]
     Deep,
-    /// A name or a text holds U+0000.
+    /// A name or a text has U+0000.
     #[error("hold the character U+0000, which the database cannot keep")]
     Nul,
 }
 
-/// Checks params that a task is to receive.
+/// Checks a task's params.
 ///
 /// # Errors
 ///
 /// [`ParamsError`].
 pub fn check(params: &Map<String, Value>) -> Result<(), ParamsError> {
     check_fields(params, MAX_PARAMS_DEPTH)?;
-    // Written only now: what is nested too deeply is not worth it.
+    // Written after the check of the depth, which bounds the recursion.
     let bytes = serde_json::to_string(params).map_or(0, |text| text.len());
     if bytes > MAX_PARAMS_BYTES { Err(ParamsError::Large(bytes)) } else { Ok(()) }
 }
 
-/// `left` counts the levels that may still be; it bounds the recursion.
+/// `left` counts the levels still allowed; it bounds the recursion.
 fn check_fields(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsError> {
     let left = left.checked_sub(1).ok_or(ParamsError::Deep)?;
     fields.iter().try_for_each(|(name, inside)| {
@@ -38,7 +38,7 @@ fn check_fields(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsEr
     })
 }
 
-/// The same for a value of any kind.
+/// Checks a value of any kind.
 pub(crate) fn check_value(of: &Value, left: usize) -> Result<(), ParamsError> {
     match of {
         Value::String(text) if text.contains('\0') => Err(ParamsError::Nul),

@@ -1,8 +1,8 @@
-//! What the params of a task type must hold, as its JSON Schema says (draft 2020-12).
+//! Validates the params of a task type against its JSON Schema (draft 2020-12).
 //!
-//! A schema stands for itself: it refers to nothing outside of it, so that nothing is fetched from anywhere, and
-//! what it says today it says tomorrow. A violation names the place and what the
-//! schema wants there, never the value found there: params may hold secrets.
+//! A schema is self-contained: it refers to nothing outside of it, so that nothing is fetched and its meaning never
+//! changes. A violation names the place and the schema's demand, never the value found there: params may hold
+//! secrets.
 
 use std::fmt;
 
@@ -13,33 +13,33 @@ use serde_json::Value;
 
 use crate::params::check_value;
 
-/// The most bytes of a schema as JSON.
+/// Maximum length of a schema as JSON, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
-/// The most levels of a schema, arrays and objects counted.
+/// Maximum nesting of a schema, counting arrays and objects.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
-/// The most violations in one report.
+/// Maximum number of violations in one report.
 pub const MAX_VIOLATIONS: usize = 100;
-/// The most characters of one that are kept.
+/// Maximum length of a kept message, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
-/// What a schema is called while it is read.
+/// The URL of a schema while it is parsed.
 const SCHEMA_URL: &str = "schema:///params";
 
-/// What is wrong with a schema: where, as a JSON Pointer (empty: at its top), and what.
+/// A problem of a schema, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("at {:?}: {what}", .at)]
 pub struct SchemaProblem {
-    /// JSON Pointer into the schema.
+    /// JSON Pointer into the schema; empty: its top.
     pub at: String,
-    /// What is wrong, and what to do.
+    /// The problem and the remedy.
     pub what: String,
 }
 
-/// Where params do not fit.
+/// A place at which params violate a schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// JSON Pointer into the params; empty: the params themselves.
     pub at: String,
-    /// What the schema wants there.
+    /// The schema's demand.
     pub what: String,
 }
 
@@ -47,7 +47,7 @@ pub struct Violation {
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, [`MAX_VIOLATIONS`] at most.
+/// All its problems, up to [`MAX_VIOLATIONS`].
 pub fn check(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
     compile(schema).map(drop)
 }
@@ -65,23 +65,23 @@ impl fmt::Debug for SchemaValidator {
 }
 
 impl SchemaValidator {
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// # Errors
     ///
-    /// What is wrong with the schema; where it was checked when it was published, it is of another version.
+    /// The schema's problems; if it was checked when it was published, it comes from another version.
     pub fn new(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
         let (schemas, index) = compile(schema)?;
         Ok(Self { schemas, index })
     }
 
-    /// Where `params` do not fit, at most [`MAX_VIOLATIONS`]; none: they fit.
+    /// Returns the violations of `params`, at most [`MAX_VIOLATIONS`]; empty: they match.
     pub fn violations(&self, params: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
         if let Err(error) = self.schemas.validate(params, self.index) {
             leaves(&error, &mut |at, kind| found.push(Violation { at, what: describe(kind) }));
         }
-        // Two branches of a schema may want the same.
+        // Two branches of a schema may demand the same.
         let mut distinct: Vec<Violation> = Vec::new();
         for violation in found {
             if !distinct.contains(&violation) && distinct.len() < MAX_VIOLATIONS {
@@ -151,7 +151,7 @@ fn place(url: &str) -> String {
     url.split_once('#').map(|(_, pointer)| clip(pointer)).unwrap_or_default()
 }
 
-/// The innermost causes: what they are the causes of says nothing further.
+/// Visits the innermost causes: the outer ones add no information.
 fn leaves(error: &ValidationError<'_, '_>, visit: &mut dyn FnMut(String, &ErrorKind<'_, '_>)) {
     if error.causes.is_empty() {
         visit(clip(&error.instance_location.to_string()), &error.kind);
@@ -161,7 +161,7 @@ fn leaves(error: &ValidationError<'_, '_>, visit: &mut dyn FnMut(String, &ErrorK
     }
 }
 
-/// What is wanted, without what stands there.
+/// Describes the demand, without the actual value.
 fn describe(kind: &ErrorKind<'_, '_>) -> String {
     let text = match kind {
         ErrorKind::Format { want, .. } => format!("is no valid {want}"),
@@ -175,7 +175,7 @@ fn describe(kind: &ErrorKind<'_, '_>) -> String {
         ErrorKind::ContentEncoding { want, .. } | ErrorKind::ContentMediaType { want, .. } => {
             format!("is no {want}")
         }
-        // Of the others the text names types, counts, names of fields and what the schema holds.
+        // The other texts name types, counts, names of fields and parts of the schema.
         other => other.to_string(),
     };
     clip(&text)

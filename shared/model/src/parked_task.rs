@@ -1,4 +1,4 @@
-//! What is said of a task that was parked: the facts of its row, for one line of a log.
+//! The facts of a parked task's row, for one line of a log.
 
 use chrono::{DateTime, Utc};
 
@@ -17,16 +17,16 @@ pub struct ParkedTask {
     pub job: String,
     /// The job.
     pub job_id: JobId,
-    /// Who claimed it, as `<instance>:<pid>`: a scheduler or the program that triggered it.
+    /// The claimer, as `<instance>:<pid>`: a scheduler or the program that triggered it.
     pub claimed_by: String,
-    /// The number of the attempt that would be next; the one before failed, if it was opened.
+    /// The number of the next attempt; the one before failed, if it was opened.
     pub attempt: AttemptNumber,
     /// Retries since the claim or the last requeue.
     pub retry_count: u32,
-    /// By the database's clock.
+    /// When it failed, by the database's clock.
     pub failed_at: DateTime<Utc>,
-    /// A word.
+    /// The error class.
     pub class: String,
-    /// Why it failed, in the words of whatever failed.
+    /// The error's message.
     pub reason: String,
 }

@@ -1,7 +1,7 @@
 //! The name of a worker pool: a main queue of its own, with its own workers.
 //!
-//! The name becomes part of queue names, so its alphabet is narrow enough that no two queues of a
-//! namespace can collide. Whether anybody works in a pool is not known here.
+//! The name becomes part of queue names, so its alphabet is narrow enough that no two queues of a namespace can
+//! collide. This module does not know whether a pool has workers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,13 +19,13 @@ pub struct PoolName(String);
 /// A text that cannot name a pool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolNameError {
-    /// Nothing between the quotes.
+    /// The name is empty.
     #[error("pool name is empty; leave it out for the pool `default`")]
     Empty,
     /// More than [`MAX_POOL_NAME_BYTES`].
     #[error("pool name of {0} bytes is too long: {MAX_POOL_NAME_BYTES} at most")]
     TooLong(usize),
-    /// A character, or a first character, that queue names cannot bear.
+    /// A character that queue names cannot have, or not at the beginning.
     #[error(
         "pool name {0:?} is not valid: a lower-case letter first, then lower-case letters, digits \
          and hyphens"
@@ -38,7 +38,7 @@ impl PoolName {
     ///
     /// # Errors
     ///
-    /// [`PoolNameError`], which says what to write instead.
+    /// [`PoolNameError`], which shows a valid name.
     pub fn new(name: impl Into<String>) -> Result<Self, PoolNameError> {
         let name = name.into();
         let Some(first) = name.chars().next() else {
@@ -54,17 +54,17 @@ impl PoolName {
         Ok(Self(name))
     }
 
-    /// The pool of every job that names none.
+    /// Returns the pool of jobs that name none.
     pub fn default_pool() -> Self {
         Self("default".to_owned())
     }
 
-    /// Whether this is [`PoolName::default_pool`], whose queues bear no pool name.
+    /// Returns whether this is [`PoolName::default_pool`], whose queues have no pool name.
     pub fn is_default(&self) -> bool {
         self.0 == "default"
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,12 +1,11 @@
-//! Progress lines: how a task says how far it is.
+//! Progress lines: how a task reports its progress.
 //!
 //! ```text
 //! ::progress 40 records=1200 file=a.csv
 //! ```
 //!
-//! A whole line of standard output: the word, a number from 0 to 100 (per cent, a fraction may
-//! follow), and up to 20 values, `name=value`, without blanks in them. A line that is not exactly that
-//! is ordinary output.
+//! A whole line of standard output: the word, a number from 0 to 100 (per cent, a fraction may follow), and up to 20
+//! values, `name=value`, without blanks in them. A line that is not exactly that is ordinary output.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,16 +14,16 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a progress line begins.
+/// The beginning of a progress line.
 const LINE_PREFIX: &str = "::progress ";
 /// The longest progress line, in bytes.
 pub const MAX_LINE_BYTES: usize = 1024;
-/// The most values.
+/// Maximum number of values.
 pub const MAX_VALUES: usize = 20;
 /// The longest name of a value, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// What a task said last.
+/// A task's last reported progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Per cent, 0 to 100.
@@ -32,15 +31,15 @@ pub struct Progress {
     /// Numbers as numbers, everything else as text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Value>,
-    /// When it was said, by the worker's clock.
+    /// When it was reported, by the worker's clock.
     pub at: DateTime<Utc>,
 }
 
 impl Progress {
-    /// What a program says of itself without a line, within the same limits: a percentage outside of 0 to
-    /// 100 becomes the nearest, what is no number 0, and values that do not fit are left out.
+    /// Makes the progress that a program reports without a line, within the same limits: a percentage outside of 0 to
+    /// 100 becomes the nearest, NaN becomes 0, and values that do not fit are left out.
     pub fn clamped(percent: f64, values: BTreeMap<String, Value>, at: DateTime<Utc>) -> Self {
-        // In this order: what is no number passes through `clamp`.
+        // In this order, because NaN passes through `clamp`.
         let percent = percent.clamp(0.0, 100.0).max(0.0);
         let mut bytes = 0;
         let mut fits = |name: &str, value: &Value| {
@@ -50,7 +49,7 @@ impl Progress {
                 _ => return false,
             };
             let sound = is_name(name) && !text.is_empty() && !text.chars().any(char::is_control);
-            // As they would stand in a line.
+            // The length as in a line.
             let more = name.len() + text.len() + 2;
             let room = sound && bytes + more <= MAX_LINE_BYTES - LINE_PREFIX.len();
             bytes += if room { more } else { 0 };
@@ -74,7 +73,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// Reads a line without its end; `None`: it is ordinary output.
+/// Parses a line without its end; `None`: it is ordinary output.
 pub fn parse(line: &str, at: DateTime<Utc>) -> Option<Progress> {
     let rest = line.strip_prefix(LINE_PREFIX).filter(|_| line.len() <= MAX_LINE_BYTES)?;
     let mut words = rest.split_ascii_whitespace();
@@ -96,7 +95,7 @@ pub fn parse(line: &str, at: DateTime<Utc>) -> Option<Progress> {
     Some(Progress { percent, values, at })
 }
 
-/// Digits with a fraction perhaps: neither `inf` nor `1e9`.
+/// Parses digits with an optional fraction: neither `inf` nor `1e9`.
 fn number(text: &str) -> Option<f64> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);

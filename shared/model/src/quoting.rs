@@ -1,31 +1,31 @@
-//! Given text, repeated in a message: it may hold anything, and the message ends up on terminals, in
-//! logs and in headers.
+//! Quotes foreign text in a message: it may hold anything, and the message ends up on terminals, in logs and in
+//! headers.
 
-/// The most characters that are quoted, as they are shown: an escape counts with all of its characters.
+/// Maximum length of a quotation as shown, in characters: an escape counts with all of its characters.
 pub const MAX_CHARS: usize = 80;
-/// The most bytes of it: 80 characters of most alphabets, and fewer of those that need more bytes.
+/// Maximum length of a quotation in bytes: 80 characters of most alphabets, and fewer of those that need more bytes.
 const MAX_BYTES: usize = 2 * MAX_CHARS;
 
-/// The text in quotes, shortened, with everything escaped that a terminal could act on.
+/// Returns the text in quotes, shortened, with everything escaped on which a terminal could act.
 pub fn quoted(text: &str) -> String {
     let (part, ellipsis) = cut(text);
     format!("{part:?}{ellipsis}")
 }
 
-/// As [`quoted`], without the quotes.
+/// Like [`quoted`], without the quotes.
 pub fn escaped(text: &str) -> String {
     let (part, ellipsis) = cut(text);
     let quoted = format!("{part:?}");
     format!("{}{ellipsis}", &quoted[1..quoted.len() - 1])
 }
 
-/// As it stands if nothing had to be changed, otherwise as [`quoted`]: what needs no escaping reads
-/// better without quotes.
+/// Returns the text itself if nothing has to be changed, otherwise like [`quoted`]: plain text reads better without
+/// quotes.
 pub fn plain(text: &str) -> String {
     if escaped(text) == text { text.to_owned() } else { quoted(text) }
 }
 
-/// Cuts the middle out of a parser's long error: it repeats what the parser has read, and its end names the place.
+/// Cuts the middle out of a parser's long error, which repeats its input; its end names the place.
 pub fn without_middle(error: &str) -> String {
     let count = error.chars().count();
     if count <= 2 * MAX_CHARS {

@@ -1,4 +1,4 @@
-//! Rates: how many of something in a stretch of time, and when each of them is due.
+//! Rates: a number of items per unit of time, and when each of them is due.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// The most that one unit of time may have.
+/// Maximum number of items per unit of time.
 pub const MAX_COUNT: u32 = 100_000;
 
 /// A number of items in a second, a minute, an hour or a day, spread evenly.
@@ -45,32 +45,32 @@ impl Unit {
 }
 
 impl Rate {
-    /// When the so-many-th (from 0) is due, the first of which is due at `start`. Each is computed from
-    /// the start, so that nothing is lost to rounding; `None` where the calendar ends.
+    /// Returns when the item with this index (from 0) is due, if the first is due at `start`. Each is computed from
+    /// the start, so that no rounding errors add up; `None` where the calendar ends.
     pub fn due(self, start: DateTime<Utc>, index: u64) -> Option<DateTime<Utc>> {
         let index = i64::try_from(index).ok()?;
         let after = index.checked_mul(self.unit.micros())? / i64::from(self.count);
         start.checked_add_signed(TimeDelta::microseconds(after))
     }
 
-    /// How many are due by `now`, the first of which is due at `start`: the inverse of [`Self::due`].
+    /// Returns how many items are due by `now`, if the first is due at `start`: the inverse of [`Self::due`].
     pub fn due_by(self, start: DateTime<Utc>, now: DateTime<Utc>) -> u64 {
         let Some(micros) = now.signed_duration_since(start).num_microseconds() else {
             return if now > start { u64::MAX } else { 0 };
         };
         let Ok(micros) = u64::try_from(micros) else { return 0 };
-        // The so-many-th is due after its number times the unit, divided by the count and rounded down.
+        // An item is due after its index times the unit, divided by the count and rounded down.
         let scaled = (u128::from(micros) + 1) * u128::from(self.count);
         u64::try_from(scaled.div_ceil(self.unit.micros() as u128)).unwrap_or(u64::MAX)
     }
 
-    /// How long the so-many-th (from 0) waits after the first. No stretch of a unit's length has more
-    /// than are allowed.
+    /// Returns how long the item with this index (from 0) waits after the first. No stretch of a unit's length has
+    /// more items than allowed.
     pub fn wait(self, index: u64) -> Duration {
         self.duration_of(index.saturating_add(1))
     }
 
-    /// How long `count` items take, from the first to the last.
+    /// Returns how long `count` items take, from the first to the last.
     pub fn duration_of(self, count: u64) -> Duration {
         let last = u128::from(count.saturating_sub(1));
         let micros = last * self.unit.micros() as u128 / u128::from(self.count);

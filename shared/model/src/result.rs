@@ -1,32 +1,32 @@
-//! What the result of a task must hold, wherever it comes from.
+//! Limits of task results, wherever they come from.
 //!
-//! A result is what a task hands back for people and programs to look up: how many records it
-//! processed, which file it wrote. It is kept with the attempt, so it is bounded like everything there.
+//! A result is what a task returns for people and programs to look up: how many records it processed, which file it
+//! wrote. It is stored with the attempt, so it is bounded like everything there.
 
 use serde_json::Value;
 
 use crate::params::{ParamsError, check_value};
 
-/// The most bytes of a result as JSON.
+/// Maximum length of a result as JSON, in bytes.
 pub const MAX_RESULT_BYTES: usize = 64 * 1024;
-/// The most levels of a result, arrays and objects counted.
+/// Maximum nesting of a result, counting arrays and objects.
 pub const MAX_RESULT_DEPTH: usize = 64;
 
 /// Why a result is refused. Each text fits after "the result".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResultError {
-    /// Over [`MAX_RESULT_BYTES`] as JSON.
+    /// Larger than [`MAX_RESULT_BYTES`] as JSON.
     #[error("has {0} bytes, more than {MAX_RESULT_BYTES}")]
     Large(usize),
-    /// Over [`MAX_RESULT_DEPTH`].
+    /// Deeper than [`MAX_RESULT_DEPTH`].
     #[error("is nested more than {MAX_RESULT_DEPTH} levels deep")]
     Deep,
-    /// A name or a text holds U+0000.
+    /// A name or a text has U+0000.
     #[error("holds the character U+0000, which the database cannot keep")]
     Nul,
 }
 
-/// Checks what a task handed back.
+/// Checks a task's result.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ pub fn check(result: &Value) -> Result<(), ResultError> {
         ParamsError::Nul => ResultError::Nul,
         ParamsError::Deep | ParamsError::Large(_) => ResultError::Deep,
     })?;
-    // Written only now: what is nested too deeply is not worth it.
+    // Written after the check of the depth, which bounds the recursion.
     let bytes = serde_json::to_string(result).map_or(0, |text| text.len());
     if bytes > MAX_RESULT_BYTES { Err(ResultError::Large(bytes)) } else { Ok(()) }
 }

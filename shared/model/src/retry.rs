@@ -1,16 +1,15 @@
-//! What follows the end of an attempt: the one decision of settle and of lost.
+//! Decides what follows the end of an attempt, for settlements and lost attempts alike.
 //!
-//! Three budgets, so that none eats another: *retries* for attempts that ended badly and said so,
-//! *timeouts* for attempts that were stopped because they took too long, *crashes* for attempts that
-//! ended without a word: their worker was never heard of again, or they ran out of memory. All are
-//! counted in the row and set back by a requeue; the attempt number never is.
+//! Three budgets, so that none uses up another: *retries* for attempts that failed and reported it, *timeouts* for
+//! attempts that were stopped because they took too long, *crashes* for attempts that ended without a report: their
+//! worker vanished, or they ran out of memory. All are counted in the row and reset by a requeue; the attempt number
+//! never is.
 //!
-//! An attempt that was *snoozed* (there was nothing to do yet) draws on none of them. Its count is only a
-//! bound, so that a task which is never ready is seen some day.
+//! An attempt that was *snoozed* (there was nothing to do yet) uses none of them. Its count is only a bound, so that
+//! a task which is never ready is noticed some day.
 //!
-//! `max_retries` counts what follows the first attempt, as everybody reads it. `max_timeouts` and
-//! `max_crashes` count what they name: the attempt that reaches the limit of timeouts, or crashes,
-//! parks the execution.
+//! `max_retries` counts what follows the first attempt, as is usual. `max_timeouts` and `max_crashes` count all
+//! timeouts and crashes: the attempt that reaches the limit parks the execution.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,39 +18,39 @@ use crate::job::RetryOverrides;
 
 /// How often a task may be snoozed before it is parked.
 pub const MAX_SNOOZES: u32 = 1_000;
-/// For how long; what is outside becomes the nearest.
+/// The range of a snooze; a time outside becomes the nearest.
 pub const SNOOZE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
 /// The class of an attempt that was [`AttemptEnd::Snoozed`].
 pub const SNOOZED: &str = "snoozed";
-/// The class of an execution that was parked for it.
+/// The class of an execution that was parked after too many snoozes.
 pub const SNOOZED_TOO_OFTEN: &str = "snoozed_too_often";
 
-/// A job's retry settings with every gap filled.
+/// Complete retry settings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RetryPolicy {
     /// Retries after the first attempt; 0: the first failure parks.
     pub max_retries: u32,
-    /// Before the first retry.
+    /// The delay before the first retry.
     pub delay: Duration,
     /// Factor from one delay to the next, at least 1.
     pub multiplier: f64,
-    /// The longest delay, before jitter; a longer `delay` stands.
+    /// The longest delay, before jitter; a longer `delay` is not cut.
     pub max_delay: Duration,
     /// A delay varies by up to this fraction to either side, 0 to 1.
     pub jitter: f64,
-    /// The attempt that runs into its timeout for this many times parks the execution; at least 1.
+    /// Number of timeouts at which the execution is parked; at least 1.
     pub max_timeouts: u32,
-    /// The attempt that crashes for this many times parks the execution; at least 1.
+    /// Number of crashes at which the execution is parked; at least 1.
     pub max_crashes: u32,
-    /// Attempts that may be snoozed; the next one parks. No setting: [`MAX_SNOOZES`] everywhere.
+    /// Number of attempts that may be snoozed; the next one parks. Not configurable: [`MAX_SNOOZES`] everywhere.
     pub max_snoozes: u32,
-    /// Classes of error that no other try will help.
+    /// Classes of error that are never retried.
     pub permanent: Vec<String>,
 }
 
 impl Default for RetryPolicy {
-    /// 30 s, doubling, at most 1 h, ± 10 %; three retries, at the most three timeouts and three
-    /// crashes; no class of error is permanent by itself.
+    /// 30 s, doubling, at most 1 h, ± 10 %; three retries, at most three timeouts and three crashes; no permanent
+    /// class of error.
     fn default() -> Self {
         Self {
             max_retries: 3,
@@ -68,8 +67,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// These settings where `overrides` says nothing. The order of precedence is the order of the calls:
-    /// what is said last holds, so `defaults.with(catalogue's).with(job's)`.
+    /// Returns these settings with `overrides` applied. The last call wins, so
+    /// `defaults.with(catalogue's).with(job's)`.
     #[must_use]
     pub fn with(&self, overrides: &RetryOverrides) -> Self {
         Self {
@@ -85,8 +84,8 @@ impl RetryPolicy {
         }
     }
 
-    /// The wait before retry number `retries_used` (from 0): `delay × multiplier^n`, capped at
-    /// `max_delay`, varied by `jitter`. `draw` is uniform in [0, 1).
+    /// Returns the wait before retry number `retries_used` (from 0): `delay × multiplier^n`, capped at `max_delay`,
+    /// varied by `jitter`. `draw` is uniform in [0, 1).
     pub fn backoff(&self, retries_used: u32, draw: f64) -> Duration {
         let exponent = i32::try_from(retries_used.min(1_000)).unwrap_or(1_000);
         let plain = self.delay.as_secs_f64() * self.multiplier.max(1.0).powi(exponent);
@@ -100,10 +99,10 @@ impl RetryPolicy {
     }
 }
 
-/// What an execution has used up since its claim or its last requeue.
+/// The budgets that an execution has used since its claim or its last requeue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Usage {
-    /// Attempts that ended badly and were retried.
+    /// Attempts that failed and were retried.
     pub retries: u32,
     /// Attempts that ran into their timeout.
     pub timeouts: u32,
@@ -113,28 +112,28 @@ pub struct Usage {
     pub snoozes: u32,
 }
 
-/// How an attempt ended, as far as the decision needs to know.
+/// How an attempt ended, as far as the decision needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AttemptEnd {
-    /// Well.
+    /// It succeeded.
     Success,
-    /// Badly, and another try may help.
+    /// It failed, and another try may help.
     Retryable {
-        /// The task's own wish for the wait; the larger of it and the policy's is taken.
+        /// The task's own wish for the wait; the larger of it and the policy's counts.
         after: Option<Duration>,
     },
-    /// Badly, and no other try will help.
+    /// It failed, and no other try will help.
     Permanent,
     /// It took longer than its timeout and was stopped.
     TimedOut,
     /// The worker stopped before the task was done. Costs nothing.
     Interrupted,
-    /// The task says that it is too early. Costs nothing.
+    /// The task reports that it is too early. Costs nothing.
     Snoozed {
-        /// When to ask it again, from now; kept within [`SNOOZE`].
+        /// When to try again, from now; kept within [`SNOOZE`].
         after: Duration,
     },
-    /// The task was killed from outside before it could say anything, as for want of memory.
+    /// The task was killed from outside before it could report, as for lack of memory.
     Crashed,
     /// The lease ran out: killed worker, dead host, cut network.
     Lost,
@@ -143,7 +142,7 @@ pub enum AttemptEnd {
 /// The class of an attempt that was [`AttemptEnd::Lost`].
 pub const LOST: &str = "lost";
 
-/// What follows.
+/// The decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// The execution succeeded.
@@ -152,21 +151,21 @@ pub enum Decision {
     Retry {
         /// From now; zero means at once.
         after: Duration,
-        /// What is used up then.
+        /// The budgets used by then.
         used: Usage,
     },
     /// The failed queue.
     Fail {
-        /// What is used up then.
+        /// The budgets used by then.
         used: Usage,
     },
 }
 
-/// Decides. `class` is what kind of error it was, for the policy's permanent classes; empty where it
-/// was none. `draw` is uniform in [0, 1) and only varies the wait.
+/// Decides what follows. `class` is the error's class, for the policy's permanent classes; empty without an error.
+/// `draw` is uniform in [0, 1) and only varies the wait.
 ///
-/// The first crash is retried at once: a worker that was killed says nothing about the task. A
-/// second one waits like any retry, so that a task that kills its workers cannot do so in a loop.
+/// The first crash is retried at once, because a killed worker says nothing about the task. A second one waits like
+/// any retry, so that a task that kills its workers cannot do so in a loop.
 pub fn decide(
     ending: AttemptEnd,
     class: &str,
@@ -244,7 +243,7 @@ mod tests {
         }
     }
 
-    /// The waits between the attempts that all end so; `None`: parked.
+    /// Returns the waits between the attempts that all end like this; `None`: parked.
     fn waits(ending: AttemptEnd) -> Vec<Option<u64>> {
         let wait = |verdict| match verdict {
             Decision::Retry { after, .. } => Some(after.as_secs()),
@@ -321,7 +320,7 @@ mod tests {
         let varied = RetryPolicy { jitter: 0.2, ..POLICY };
         let millis = |draw: f64| varied.backoff(0, draw).as_millis();
         assert_eq!([0.0, 0.25, 0.5, 0.75, 1.0].map(millis), [8_000, 9_000, 10_000, 11_000, 12_000]);
-        // Beyond the cap as well: many that wait for as long as they may do not come back as one.
+        // Beyond the cap as well: many executions with the longest wait do not come back all at once.
         assert_eq!(varied.backoff(9, 1.0), Duration::from_secs(72));
         assert_eq!(POLICY.backoff(0, 0.0), POLICY.backoff(0, 1.0));
     }

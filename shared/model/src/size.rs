@@ -1,16 +1,16 @@
-//! Numbers of bytes as people write them: `64KiB`, `512 MiB`, `2GiB`, `100B`.
+//! Sizes in people's notation: `64KiB`, `512 MiB`, `2GiB`, `100B`.
 //!
-//! One whole number and one unit, with blanks between the two or without. A bare number is refused,
-//! and so are fractions and units of a thousand: nobody can tell what `64k` means. Everything that
-//! reads a size reads it here; bounds that depend on the use are checked where the use is known.
+//! One whole number and one unit, with or without blanks between them. A bare number is refused, and so are fractions
+//! and units of a thousand, because `64k` is ambiguous. All sizes are parsed here; bounds that depend on the use are
+//! checked where the use is known.
 
-/// The longest text that is looked at, in bytes.
+/// Maximum length of a text that is parsed, in bytes.
 const MAX_TEXT_BYTES: usize = 64;
 
 /// Units, largest first, in bytes.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// Reads a size, in bytes. `None` if the text is not a size, or more than 64 bits hold.
+/// Parses a size, in bytes. `None` if the text is not a size, or exceeds 64 bits.
 pub fn parse(text: &str) -> Option<u64> {
     if text.len() > MAX_TEXT_BYTES {
         return None;
@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(bytes)
 }
 
-/// Writes a size in the largest unit that it is a whole number of, without a blank.
+/// Formats a size in the largest unit of which it is a whole number, without a blank.
 pub fn format(bytes: u64) -> String {
     let fits = |(_, unit): &(&str, u64)| bytes >= *unit && bytes.is_multiple_of(*unit);
     let (name, unit) = UNITS.into_iter().find(fits).unwrap_or(("B", 1));

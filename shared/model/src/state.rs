@@ -1,14 +1,14 @@
-//! The states of an execution and the one table of moves between them.
+//! The states of an execution and the one table of transitions between them.
 //!
-//! Every statement that changes a row's state carries out one [`Cause`] of this table; the schema's
-//! CHECK constraints repeat which states exist and what a row in each of them must hold, and a test
-//! holds the two against each other. [`diagram`] draws the table for the documentation.
+//! Every statement that changes a row's state carries out one [`Cause`] of this table; the schema's CHECK constraints
+//! repeat the states and the columns that each requires, and a test compares the two. [`diagram`] draws the table for
+//! the documentation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::text_enum;
 
-/// Where an execution is in its life.
+/// The state of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -22,11 +22,11 @@ pub enum State {
     Failed,
     /// An operator gave it up. Can be restored until retention removes it.
     Discarded,
-    /// The task ended well.
+    /// The task succeeded.
     Succeeded,
     /// An operator cancelled it, or a newer firing of its job took its place.
     Cancelled,
-    /// It was never to run, or came too late to be run, for the recorded reason.
+    /// It was claimed as skipped, or came too late to run, for the recorded reason.
     Skipped,
 }
 
@@ -42,7 +42,7 @@ text_enum!(State {
 });
 
 impl State {
-    /// All of them, in the order of the documentation.
+    /// All states, in the order of the documentation.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Running,
@@ -54,50 +54,51 @@ impl State {
         Self::Skipped,
     ];
 
-    /// Whether nothing ever leaves this state.
+    /// Returns whether this state has no transition to another.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Cancelled | Self::Skipped)
     }
 
-    /// Whether a row in this state has a ticket that may be opened: such a row can owe one.
+    /// Returns whether a row in this state has a ticket that may be opened, and so may have an unpublished one.
     pub const fn has_ticket(self) -> bool {
         matches!(self, Self::Pending | Self::Retrying | Self::Failed)
     }
 
-    /// Whether an execution in this state is still under way for its job's overlap policy.
+    /// Returns whether an execution in this state is under way for its job's overlap policy.
     pub const fn is_under_way(self) -> bool {
         matches!(self, Self::Pending | Self::Running | Self::Retrying)
     }
 }
 
-/// Why a row changes its state.
+/// The cause of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cause {
-    /// A worker took the ticket with the row's attempt number. From `failed` it is a requeue by
-    /// hand: somebody moved the parked message.
+    /// A worker opened the ticket with the row's attempt number. From `failed` it is a requeue by hand: somebody
+    /// moved the parked message.
     Open,
-    /// The attempt ended well.
+    /// The attempt succeeded.
     Succeed,
-    /// The attempt failed or was lost, and a budget is left.
+    /// The attempt failed or was lost, and the budget allows another.
     Retry,
     /// No budget is left, or the failure is permanent, or no worker could ever open the ticket.
     Fail,
-    /// An operator's cancel, or a newer firing that takes its place: at once, or by the attempt's end.
+    /// An operator's cancel, or a replacement by a newer firing: at once, or by the attempt's end.
     Cancel,
-    /// A worker was handed the first ticket later than the job wants it to be begun.
+    /// A worker received the first ticket later than the job allows.
     Skip,
     /// An operator's requeue.
     Requeue,
     /// An operator's discard.
     Discard,
-    /// An operator takes a discard back.
+    /// An operator's restore of a discard.
     Restore,
-    /// An operator knows that a failed task has had its effect: it has ended well, without another attempt.
+    /// An operator or a verify task confirms that a failed task has had its effect: it succeeds without another
+    /// attempt.
     Resolve,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 10] = [
         Self::Open,
         Self::Succeed,
@@ -127,7 +128,7 @@ impl Cause {
     }
 }
 
-/// The transition table: where `cause` takes a row in `from`; `None` where it may not happen.
+/// The transition table: returns the state after `cause` in the state `from`; `None` if that is not allowed.
 pub const fn next(from: State, cause: Cause) -> Option<State> {
     use State::{Cancelled, Discarded, Failed, Pending, Retrying, Running, Skipped, Succeeded};
     match (from, cause) {
@@ -143,7 +144,7 @@ pub const fn next(from: State, cause: Cause) -> Option<State> {
     }
 }
 
-/// The table as a Mermaid state diagram, for `docs/internals/architecture.md`.
+/// Returns the table as a Mermaid state diagram, for `docs/internals/architecture.md`.
 pub fn diagram() -> String {
     let mut lines = vec![
         "stateDiagram-v2".to_owned(),

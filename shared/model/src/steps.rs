@@ -1,8 +1,8 @@
-//! Counts, in tests, what costs time in searches: looks at a zone's data, months, firings visited.
+//! Counts, in tests, the expensive steps of searches: reads of a zone's data, months, firings visited.
 //!
-//! A bound on steps holds on every machine, which one on time does not.
+//! A bound on steps holds on every machine; one on time does not.
 
-/// One step is taken.
+/// Counts one step.
 #[cfg(not(test))]
 pub(crate) const fn step() {}
 
@@ -21,7 +21,7 @@ mod counted {
         STEPS.set(STEPS.get() + 1);
     }
 
-    /// How many steps `of` takes.
+    /// Returns how many steps `of` takes.
     pub(crate) fn count_steps<T>(of: impl FnOnce() -> T) -> (u64, T) {
         let before = STEPS.get();
         let answer = of();

@@ -1,12 +1,12 @@
-//! The nearest known words to a misspelt one.
+//! Finds the nearest known words to a misspelt one.
 
 use strsim::{levenshtein, osa_distance};
 
-/// Longer words are not compared: nothing that is known has so long a name.
+/// Maximum length of a word that is compared, in characters: no known word is longer.
 const MAX_WORD_CHARS: usize = 40;
 
-/// The known word that is nearest to `word`; `None` if none is near enough to be a misspelling. Two letters that are
-/// swapped are one mistake.
+/// Returns the known word nearest to `word`; `None` if none is near enough to be a misspelling. Two swapped letters
+/// are one mistake.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     known
         .into_iter()
@@ -15,14 +15,14 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// The letters to insert, remove or exchange to make `candidate` of `word`; `None` if they are too many for a
-/// misspelling. Two letters that are swapped are two mistakes: for short names with the same letters, such as UTC
+/// Returns the number of letters to insert, remove or exchange to make `candidate` of `word`; `None` if they are too
+/// many for a misspelling. Two swapped letters are two mistakes: for short names with the same letters, such as UTC
 /// and UCT.
 pub(crate) fn nearness(word: &str, candidate: &str) -> Option<usize> {
     distance(word, candidate, levenshtein)
 }
 
-/// Case makes no difference, nor that between `-`, `_` and a blank.
+/// Ignores case, and the difference between `-`, `_` and a blank.
 fn distance(word: &str, candidate: &str, count: fn(&str, &str) -> usize) -> Option<usize> {
     if word.chars().nth(MAX_WORD_CHARS).is_some() {
         return None;

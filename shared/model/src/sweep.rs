@@ -1,7 +1,7 @@
-//! What becomes of a message in the failed queue.
+//! Decides about messages in the failed queue.
 //!
-//! The sweep takes some messages, *then* reads their rows, and this table decides. It removes only what the
-//! row says is not true (any more); messages that no row knows are nobody's to remove.
+//! The sweep takes some messages, *then* reads their rows, and this table decides. It removes only messages that
+//! contradict their row; unknown messages always stay.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -10,11 +10,11 @@ use crate::id::{AttemptNumber, ExecutionId};
 use crate::incident::IncidentKind;
 use crate::state::State;
 
-/// Why the broker itself moves a message from a main queue here: it was delivered too often without
-/// an answer, or rejected by a hand tool.
+/// The broker's reasons for moving a message from a main queue here: too many deliveries without an answer, or a
+/// rejection by a manual tool.
 const PARKED_BY_BROKER: [&str; 2] = ["delivery_limit", "rejected"];
 
-/// What the sweep needs to know of the row behind a parked message.
+/// The row behind a parked message, as far as the sweep needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ParkedRow {
     /// The row's state.
@@ -23,28 +23,28 @@ pub struct ParkedRow {
     pub attempt: AttemptNumber,
 }
 
-/// What to do with a message.
+/// The decision about a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SweepDecision {
     /// It belongs here.
     Keep,
     /// It does not.
     Remove,
-    /// Its execution is failed with this class, which takes the message's number from it: the
-    /// execution's own message bears the next one. This one goes.
+    /// Its execution is failed with this class, which takes the message's number: the execution's own message has the
+    /// next one. This one is removed.
     Fail(&'static str),
-    /// It is the ticket of a waiting execution, which a policy has taken out of its main queue: the row owes it
-    /// again. This one goes.
+    /// It is the ticket of a waiting execution, which a policy has taken out of its main queue: the row's ticket
+    /// becomes unpublished again. This one is removed.
     Republish,
 }
 
-/// Judges a message that names an attempt. `row` was read after the message was taken; `seen` says
-/// that a copy of it was kept in this pass; `last_death` is the broker's own note, if it moved the
-/// message here out of a main queue. (Tools copy the note of a delay queue, which says nothing.)
+/// Judges a message that names an attempt. `row` was read after the message was taken; `seen` says that a copy of it
+/// was kept in this pass; `last_death` is the broker's dead-letter reason, if it moved the message here out of a main
+/// queue. (Tools copy the reason from a delay queue, which does not count.)
 ///
-/// A waiting row with the message's number has two possible pasts. If the broker parked the ticket,
-/// the row does not know it yet; nor if a policy made the ticket expire there. Otherwise somebody requeued the execution, and the message is the
-/// parked copy that is no longer true: its ticket is unpublished or on its way in the main queue.
+/// A waiting row with the message's number has two possible pasts. Either the broker parked the ticket, or a policy
+/// made it expire, and the row does not know it yet. Or somebody requeued the execution, and the message is the
+/// outdated parked copy: its ticket is unpublished or on its way in the main queue.
 pub fn judge_message(
     attempt: AttemptNumber,
     row: Option<ParkedRow>,
@@ -68,14 +68,14 @@ pub fn judge_message(
     }
 }
 
-/// What a message says of itself, if it names an attempt.
+/// The identity of a message that names an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MessageAttempt<'a> {
     /// The execution.
     pub id: ExecutionId,
     /// The attempt.
     pub attempt: AttemptNumber,
-    /// The broker's own note, if it moved the message here.
+    /// The broker's dead-letter reason, if it moved the message here.
     pub last_death: Option<&'a str>,
 }
 
@@ -88,8 +88,8 @@ pub struct KnownRow {
     pub kept: bool,
 }
 
-/// Judges messages that were taken together, in their order, by rows that were all read after the last of them
-/// was taken; `None`: no row knows it. Of the messages of one row one is kept.
+/// Judges messages that were taken together, in their order, by rows that were all read after the last of them was
+/// taken; `None`: no row matches. Of the messages of one row one is kept.
 pub fn judge_batch<S: BuildHasher>(
     messages: &[Option<MessageAttempt<'_>>],
     rows: &HashMap<ExecutionId, KnownRow, S>,
@@ -124,11 +124,11 @@ mod tests {
             (row(State::Failed, 2), None, false, SweepDecision::Keep),
             (row(State::Failed, 2), limit, false, SweepDecision::Keep),
             (row(State::Failed, 2), None, true, SweepDecision::Remove),
-            // The broker parked a ticket that was waiting.
+            // The broker parked a waiting ticket.
             (row(State::Pending, 2), limit, false, SweepDecision::Fail("delivery_limit")),
             (row(State::Retrying, 2), limit, false, SweepDecision::Fail("delivery_limit")),
             (row(State::Pending, 2), Some("rejected"), false, SweepDecision::Fail("rejected")),
-            // A requeue: the parked copy is no longer true.
+            // A requeue: the parked copy is outdated.
             (row(State::Pending, 2), None, false, SweepDecision::Remove),
             // A policy's time limit or length limit.
             (row(State::Pending, 2), Some("expired"), false, SweepDecision::Republish),
@@ -144,7 +144,7 @@ mod tests {
             (row(State::Discarded, 2), None, false, SweepDecision::Remove),
             (row(State::Succeeded, 2), None, false, SweepDecision::Remove),
             (row(State::Cancelled, 2), None, false, SweepDecision::Remove),
-            // No row: perhaps a restored backup has forgotten it.
+            // No row: perhaps a restored backup has lost it.
             (None, limit, false, SweepDecision::Keep),
             (None, None, true, SweepDecision::Keep),
         ];

@@ -1,8 +1,8 @@
-//! The message: a ticket for one attempt, and what else arrives in a main queue.
+//! The message: a ticket for one attempt, and other messages in a main queue.
 //!
-//! The identity of a ticket is `(execution id, attempt)`, carried by the message id and the header
-//! `sexton-attempt`, and repeated in the body for tools that move bodies only. Everything else in
-//! the body is for people and for other systems' consumers: a worker acts on the row.
+//! The identity of a ticket is `(execution id, attempt)`, carried by the message id and the header `sexton-attempt`,
+//! and repeated in the body for tools that move bodies only. Everything else in the body is for people and for other
+//! systems' consumers: a worker acts on the row.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::{key, params};
 
 /// The version of the body, and of the header `sexton-schema`.
 pub const SCHEMA_VERSION: i64 = 1;
-/// Largest body that is looked into, in bytes.
+/// Largest body that is parsed, in bytes.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Longest reason written into a parked message, in bytes.
 pub const MAX_REASON_BYTES: usize = 2_000;
@@ -47,19 +47,19 @@ pub struct Ticket {
     pub idempotency_key: String,
 }
 
-/// What a parked ticket says besides.
+/// Further fields of a parked ticket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParkedDetails {
     /// When it was parked.
     pub failed_at: DateTime<Utc>,
-    /// Why, for people.
+    /// The reason, for people.
     pub failed_reason: String,
     /// Retries used.
     pub retry_count: u32,
 }
 
 impl Ticket {
-    /// The body, with the documented names.
+    /// Returns the body, with the documented names.
     pub fn body(&self, parked: Option<&ParkedDetails>) -> Vec<u8> {
         let body = Body {
             attempt: self.attempt,
@@ -82,7 +82,7 @@ impl Ticket {
     }
 }
 
-/// The body as it is written, in the order of its names. It borrows: a ticket is written for every attempt.
+/// The body's fields, in their order. It borrows, because a ticket is written for every attempt.
 #[derive(Serialize)]
 struct Body<'a> {
     attempt: AttemptNumber,
@@ -105,7 +105,7 @@ struct Body<'a> {
     v: i64,
 }
 
-/// A number where it is one.
+/// The attempt's number or nothing.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Target<'a> {
@@ -119,12 +119,12 @@ impl<'a> Target<'a> {
     }
 }
 
-/// RFC 3339 in UTC, to the millisecond where there is one.
+/// Formats RFC 3339 in UTC, with milliseconds if there are any.
 pub fn format_instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-/// The longest prefix of `text` that fits `bytes`, cut between characters.
+/// Returns the longest prefix of `text` that fits `bytes`, cut between characters.
 pub fn truncate(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
@@ -136,7 +136,7 @@ pub fn truncate(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// A delivery, as far as it says what it is.
+/// The parts of a delivery that identify it.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope<'a> {
     /// The property `message_id`.
@@ -145,13 +145,13 @@ pub struct Envelope<'a> {
     pub attempt: Option<i64>,
     /// The header `sexton-schema`.
     pub schema: Option<i64>,
-    /// Why its properties could not be read at all.
+    /// Why its properties could not be read.
     pub flaw: Option<&'a str>,
     /// The payload.
     pub body: &'a [u8],
 }
 
-/// What a delivery turned out to be.
+/// The kind of a delivery.
 #[derive(Clone, PartialEq, Debug)]
 pub enum IncomingMessage {
     /// A ticket: it names an execution and an attempt.
@@ -165,7 +165,7 @@ pub enum IncomingMessage {
     Foreign(ForeignTask),
     /// Neither: parked as it is.
     Unreadable {
-        /// What is wrong with it, for people.
+        /// The problem, for people.
         reason: String,
     },
 }
@@ -175,8 +175,8 @@ pub enum IncomingMessage {
 pub struct ForeignTask {
     /// The body's `type`.
     pub task_type: String,
-    /// The message id, which deduplicates; without one a crash between taking the message over and
-    /// acknowledging it can run the task twice.
+    /// The message id, which deduplicates; without one a crash between the adoption and the acknowledgement can run
+    /// the task twice.
     pub key: Option<String>,
     /// The body's `id`.
     pub target: Option<String>,
@@ -184,7 +184,7 @@ pub struct ForeignTask {
     pub params: Value,
 }
 
-/// Says what a delivery is. Never panics, whatever the bytes.
+/// Classifies a delivery. Never panics, for any bytes.
 pub fn read_message(envelope: Envelope<'_>) -> IncomingMessage {
     match try_read(envelope) {
         Ok(incoming) => incoming,
@@ -203,7 +203,7 @@ fn try_read(envelope: Envelope<'_>) -> Result<IncomingMessage, String> {
     {
         return Err(unknown_version(&schema.to_string(), "the header sexton-schema"));
     }
-    // The properties alone make a ticket: its body may be anything.
+    // The properties alone make a ticket, whatever its body.
     if let Some(number) = envelope.attempt {
         let id = envelope.message_id.and_then(|id| Uuid::parse_str(id).ok()).ok_or_else(|| {
             "the header sexton-attempt is there, but the message id is not an execution's id"
@@ -245,7 +245,7 @@ fn parse_object(body: &[u8]) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A newer program's message is whole: it only has to find a worker that reads it.
+/// A newer program's message is whole: it only needs a worker that can read it.
 fn unknown_version(version: &str, place: &str) -> String {
     format!(
         "unknown version {version} in {place}; this worker reads {SCHEMA_VERSION}: upgrade the workers, then \
@@ -293,7 +293,7 @@ fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<For
     Ok(ForeignTask { task_type, key, target, params })
 }
 
-/// An object, or a text that holds one as JSON; absent and null are an empty object.
+/// Accepts an object, or a string with one as JSON; absent and null are an empty object.
 fn foreign_params(params: Option<Value>) -> Result<Map<String, Value>, String> {
     match params {
         None | Some(Value::Null) => Ok(Map::new()),
@@ -307,7 +307,7 @@ fn foreign_params(params: Option<Value>) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// It becomes a variable of the task's environment, which has limits of its own.
+/// It becomes an environment variable of the task, which has limits of its own.
 fn foreign_target(id: Option<&Value>) -> Result<Option<String>, String> {
     match id {
         Some(Value::Number(number)) => Ok(Some(number.to_string())),
@@ -322,7 +322,7 @@ fn foreign_target(id: Option<&Value>) -> Result<Option<String>, String> {
     }
 }
 
-/// Whether `text` can name a task type: what a catalogue can list and a log line can carry.
+/// Returns whether `text` can name a task type, for catalogues and log lines.
 pub fn is_task_type(text: &str) -> bool {
     (1..=MAX_TASK_TYPE_BYTES).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))

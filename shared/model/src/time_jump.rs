@@ -1,36 +1,34 @@
-//! The decision to hold catch-up: whether the time that has passed since anybody last looked is an
-//! absence of the schedulers, or something that a person should look at first.
+//! Decides whether to hold catch-up: whether the time since a planner last read the clock is an absence of the
+//! schedulers, or needs a person's decision.
 //!
-//! The database's clock is the only one that counts, and the last instant at which a planner looked at
-//! it is kept beside the jobs. A clock that was set, a virtual machine that was paused, a backup that
-//! was restored: all of them show as a jump from that instant to the present. An honest absence of all
-//! schedulers looks the same, and nothing in the database distinguishes the two; only their
-//! length does, so a setting says how long an absence may be ([`detect_jump`]'s `limit`). A step back is
-//! never an absence.
+//! The database's clock is the only one that counts, and the last instant at which a planner read it is stored beside
+//! the jobs. A clock that was set, a virtual machine that was paused, a backup that was restored: all of them show as
+//! a jump from that instant to the present. A real absence of all schedulers looks the same, and nothing in the
+//! database distinguishes the two; only their length does, so a setting says how long an absence may be
+//! ([`detect_jump`]'s `limit`). A step back is never an absence.
 //!
 //! # What it does not do
 //!
-//! It judges two instants. Who keeps the last one, and what is held, is the store's.
+//! It judges two instants. The store keeps the last one, and the held firings.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A clock that stands back by no more than this is one that was corrected, or read a moment earlier
-/// by somebody else.
+/// A step back of at most this much is a corrected clock, or a slightly earlier reading by another planner.
 pub const MAX_BACKWARD_STEP: TimeDelta = TimeDelta::minutes(1);
 
-/// Why catch-up is held.
+/// The reason for a hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeJump {
-    /// The database's time is so much ahead of what was last seen.
+    /// The database's time is ahead of the last reading by this much.
     Forward(TimeDelta),
-    /// It is so much behind.
+    /// It is behind by this much.
     Backward(TimeDelta),
 }
 
 impl TimeJump {
-    /// As the database and `--json` write it.
+    /// Returns the value in the database and in `--json`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Forward(_) => "forward",
@@ -38,7 +36,7 @@ impl TimeJump {
         }
     }
 
-    /// How far.
+    /// Returns the size of the jump.
     pub const fn by(self) -> TimeDelta {
         match self {
             Self::Forward(by) | Self::Backward(by) => by,
@@ -46,8 +44,8 @@ impl TimeJump {
     }
 }
 
-/// Whether the time jumped between the last instant that a planner saw and `now`. `last_seen` is
-/// `None` where no planner has looked yet, and nothing is known then.
+/// Returns the jump between the last instant that a planner saw and `now`, if there is one. `last_seen` is `None`
+/// before the first reading, when no jump can be detected.
 pub fn detect_jump(
     last_seen: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
@@ -57,7 +55,7 @@ pub fn detect_jump(
     if passed < -MAX_BACKWARD_STEP {
         return Some(TimeJump::Backward(-passed));
     }
-    // A limit that no duration can hold is never exceeded.
+    // A limit beyond any duration is never exceeded.
     let limit = TimeDelta::from_std(limit).ok()?;
     (passed > limit).then_some(TimeJump::Forward(passed))
 }
@@ -121,7 +119,7 @@ mod tests {
                 _ => None,
             };
             prop_assert_eq!(jump.map(|jump| (jump.as_str(), jump.by().num_milliseconds())), expected);
-            // Once it is seen, the present is what was last seen.
+            // Once it is seen, the present becomes the last reading.
             prop_assert_eq!(detect_jump(Some(at(ms)), at(ms), HOUR), None);
         }
     }

@@ -1,8 +1,8 @@
-//! Verify tasks: a task of the catalogue that says whether the effect of a failed execution has happened.
+//! Verify tasks: a catalogue's task that checks whether the effect of a failed execution has happened.
 //!
-//! The question is an execution of its own, so that it survives whatever ends the programs. What it says is its
-//! result, and nothing else is: an exit status of 1 is also what a missing file or a broken script gives, and a
-//! success without a word what a program gives that did nothing.
+//! The question is an execution of its own, so that it survives the end of any program. Only its result is the
+//! answer: an exit status of 1 may also come from a missing file or a broken script, and a success without a result
+//! from a program that did nothing.
 
 use serde_json::Value;
 
@@ -11,19 +11,19 @@ use crate::state::State;
 /// Prefix of the jobs whose executions are questions, one for each verify task; reserved.
 pub const VERIFY_PREFIX: &str = "verify.";
 
-/// What a question has said.
+/// The answer to a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum VerifyAnswer {
     /// The effect has happened.
     Happened,
     /// It has not.
     NotYet,
-    /// It said neither, for this reason: the execution is left as it is.
+    /// Neither, for this reason: the execution is left as it is.
     Unknown(String),
 }
 
 impl VerifyAnswer {
-    /// As the database names it.
+    /// Returns the value in the database.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Happened => "happened",
@@ -33,8 +33,8 @@ impl VerifyAnswer {
     }
 }
 
-/// The answer of a question in `state`, which handed back `result` or failed with `error`; `None`: it has not
-/// ended, and is waited for. The result is `true` or `false`, or an object whose `happened` is.
+/// Returns the answer of a question in `state`, which returned `result` or failed with `error`; `None`: it has not
+/// ended. The result is `true` or `false`, or an object whose `happened` is.
 pub fn read_answer(
     state: State,
     result: Option<&Value>,

@@ -1,18 +1,18 @@
-//! Time zones: which there are, and how far their clocks are from UTC.
+//! Time zones, and the offsets of their clocks from UTC.
 //!
-//! The names and the data are those of the IANA time zone database, as the `chrono-tz` crate holds
-//! them: every program that is built from one lock file has the same, whatever its host has
-//! installed. [`tz_data_version`] says which release that is.
+//! The names and the data are those of the IANA time zone database, as the `chrono-tz` crate contains them: every
+//! program that is built from one lock file has the same, whatever its host has installed. [`tz_data_version`]
+//! returns its release.
 //!
 //! # Guarantees
 //!
-//! A [`Zone`] is one that the data knows; none of its questions fails or panics. Between two changes
-//! of its clocks a zone's offset is constant, and never for less than [`MIN_OFFSET_SPAN_S`]: no
-//! data had a shorter one when this was written, and a test asks all of it.
+//! A [`Zone`] exists in the data; none of its methods fails or panics. Between two clock changes a zone's offset is
+//! constant, and never for less than [`MIN_OFFSET_SPAN_S`]: no known data has a shorter span, and a test checks all
+//! of it.
 //!
 //! # What it does not do
 //!
-//! It knows nothing of schedules; what a change of the clocks means for a job is decided in `cron`.
+//! It knows nothing of schedules; `cron` decides the effect of a clock change on a job.
 
 use std::fmt;
 
@@ -23,29 +23,28 @@ use crate::quoting::quoted;
 use crate::steps::step;
 use crate::suggest::nearness;
 
-/// No zone has a stretch of constant offset that is shorter, in seconds. The shortest known are a
-/// week less an hour (Recife in 2000, Gaza in 2040).
+/// The shortest span of constant offset in any zone, in seconds. The shortest known ones are a week less an hour
+/// (Recife in 2000, Gaza in 2040).
 pub const MIN_OFFSET_SPAN_S: i64 = 4 * 86_400;
 
-/// No clock is farther from UTC than this, in seconds; the farthest known were 15 h 56 min behind
-/// (Manila until 1844).
+/// The largest offset from UTC of any clock, in seconds; the largest known one was 15 h 56 min behind (Manila until
+/// 1844).
 pub(crate) const FARTHEST_OFFSET_S: i64 = 16 * 3600;
 
-/// No clock was ever set back by more than this, in seconds: a day, where a country changed to the
-/// other side of the date line.
+/// The largest step back of any clock, in seconds: a day, where a country moved to the other side of the date line.
 pub(crate) const LONGEST_REPETITION_S: i64 = 24 * 3600;
 
-/// How far apart the offset is looked at, in seconds: what lies between two equal ones is equal too.
+/// Distance between two reads of the offset, in seconds: between two equal ones it does not change.
 const PROBE_STEP_S: i64 = MIN_OFFSET_SPAN_S / 2;
 
-/// The most names that a refusal suggests.
+/// Maximum number of names that a refusal suggests.
 const MAX_SUGGESTED: usize = 3;
 
 mod wall;
 
 pub use wall::WallTimeMapping;
 
-/// The release of the time zone database in this build, such as `2025b`.
+/// Returns the release of the time zone database in this build, such as `2025b`.
 pub const fn tz_data_version() -> &'static str {
     IANA_TZDB_VERSION
 }
@@ -66,40 +65,40 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: Self = Self(Tz::UTC);
 
-    /// The zone of that name, in upper and lower case as IANA writes it: `Europe/Vienna`.
+    /// Returns the zone of that name, in IANA's case: `Europe/Vienna`.
     ///
     /// # Errors
     ///
     /// [`ZoneError`], with similar names.
     pub fn parse(name: &str) -> Result<Self, ZoneError> {
         name.parse().map(Self).map_err(|_| ZoneError {
-            // As much of it as is shown, and a character that tells that there was more.
+            // The part that is shown, and one character that shows that there was more.
             name: name.chars().take(crate::quoting::MAX_CHARS + 1).collect(),
             near: suggestions(name),
         })
     }
 
-    /// Whether it is coordinated universal time, by whatever of its names.
+    /// Returns whether it is coordinated universal time, by any of its names.
     pub fn is_utc(self) -> bool {
         matches!(self.name().trim_start_matches("Etc/"), "UTC" | "UCT" | "Universal" | "Zulu")
     }
 
-    /// The name, as it was given: a zone can have several.
+    /// Returns the given name; a zone can have several.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Every zone there is, in the order of their names.
+    /// Yields every zone, in the order of the names.
     pub fn all() -> impl Iterator<Item = Self> {
         TZ_VARIANTS.iter().copied().map(Self)
     }
 
-    /// What the zone's clocks show at an instant.
+    /// Returns the wall time of the zone's clocks at an instant.
     pub fn at(self, at: DateTime<Utc>) -> DateTime<FixedOffset> {
         at.with_timezone(&self.0.offset_from_utc_datetime(&at.naive_utc()).fix())
     }
 
-    /// How far the zone's clocks are ahead of UTC at an instant, in seconds; both of Unix time.
+    /// Returns how far the zone's clocks are ahead of UTC at an instant of Unix time, both in seconds.
     pub fn offset_s(self, at_s: i64) -> i64 {
         step();
         let utc = match DateTime::from_timestamp(at_s, 0) {
@@ -110,8 +109,8 @@ impl Zone {
         i64::from(self.0.offset_from_utc_datetime(&utc).fix().local_minus_utc())
     }
 
-    /// The first instant after `from_s`, up to and with `to_s`, from which on the clocks show
-    /// something else than before. Costs a look at the data for every two days in between.
+    /// Returns the first instant after `from_s`, up to and including `to_s`, at which the offset changes. Costs a
+    /// read of the data for every two days in between.
     pub fn first_change_s(self, from_s: i64, to_s: i64) -> Option<i64> {
         let offset_s = self.offset_s(from_s);
         let mut same_s = from_s;
@@ -125,7 +124,7 @@ impl Zone {
         None
     }
 
-    /// The first instant without the offset, between one that has it and one that has not.
+    /// Returns the first instant without the offset, between one that has it and one that has not.
     fn bisect(self, offset_s: i64, mut same_s: i64, mut other_s: i64) -> i64 {
         while other_s - same_s > 1 {
             let middle_s = same_s + (other_s - same_s) / 2;
@@ -157,8 +156,8 @@ impl fmt::Display for Zone {
     }
 }
 
-/// The names nearest to a wrong one, the whole of it or its city. `Etc/GMT+1` and its like are never
-/// suggested: they lie on the other side of UTC than a person who writes `GMT+1` believes.
+/// Returns the names nearest to a wrong one, comparing the whole or its city. Never suggests `Etc/GMT+1` and its
+/// like: they lie on the other side of UTC than a person who writes `GMT+1` believes.
 fn suggestions(name: &str) -> Vec<&'static str> {
     let mut near: Vec<(usize, &'static str)> = TZ_VARIANTS
         .iter()
@@ -166,7 +165,7 @@ fn suggestions(name: &str) -> Vec<&'static str> {
         .filter(|known| !known.contains(['+', '0']) && !known.starts_with("Etc/GMT-"))
         .filter_map(|known| {
             let city = known.rsplit('/').next().unwrap_or(known);
-            // A city without its continent is a whole step away from a name that fits entirely.
+            // A match of the city alone counts one step less than a match of the whole name.
             let by_city = nearness(name, city).map(|distance| distance + 1);
             Some((nearness(name, known).into_iter().chain(by_city).min()?, known))
         })

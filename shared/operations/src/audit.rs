@@ -1,4 +1,4 @@
-//! What operators did: who, when, from where, why.
+//! Operators' actions: who, when, from where, why.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use crate::error::{InvalidRequest, OperationError};
 use crate::secrets::mask_actions;
 use crate::{execution_ids, instants, job_names};
 
-/// How long those are waited for who may be recording something: longer than almost any action takes.
+/// How long to wait for transactions that may still record an action: longer than almost any action takes.
 pub const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often is asked whether they have ended.
+/// Pause between two checks whether they have ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Which actions, as a person writes it; all that is given must hold.
+/// A filter for actions, in texts; an action must meet every condition that is set.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct AuditRequest<'a> {
-    /// By this operator: as the audit has it, or only what stands before the @.
+    /// By this operator: the full name in the audit, or only the part before the @.
     pub actor: Option<&'a str>,
-    /// This action, in a word.
+    /// With this name.
     pub action: Option<&'a str>,
     /// On this job or its executions.
     pub job: Option<&'a str>,
-    /// On the execution whose id begins so.
+    /// On the execution whose id begins with this.
     pub execution: Option<&'a str>,
     /// By this bulk, or on it.
     pub bulk: Option<i64>,
@@ -39,12 +39,12 @@ pub struct AuditRequest<'a> {
 }
 
 impl AuditRequest<'_> {
-    /// Reads the request; `now` is the database's clock.
+    /// Parses the request; `now` is the database's clock.
     ///
     /// # Errors
     ///
     /// [`InvalidRequest`] for an instant or an id that cannot be read, [`crate::error::NotFound`] for a job or an
-    /// execution that is not there.
+    /// execution that does not exist.
     pub async fn read(
         self,
         store: &Store,
@@ -72,7 +72,7 @@ impl AuditRequest<'_> {
     }
 }
 
-/// Lists at most `limit` actions; unless `unmasked`, without what looks like a secret.
+/// Lists at most `limit` actions; unless `unmasked`, masks values that look like secrets.
 ///
 /// # Errors
 ///
@@ -91,11 +91,12 @@ pub async fn list(
     Ok(found)
 }
 
-/// Up to which number, from `after`, nothing can appear any more; and the first number behind that, if it
+/// Returns the number up to which, from `after`, no action can appear any more; and the first number behind it, if it
 /// is not the end of the audit.
 ///
 /// Numbers are drawn before a transaction commits: an action may appear later than one with a higher number. So this
-/// waits, for at most [`WRITERS_TIMEOUT`], for those who may be recording something below what can be seen.
+/// waits, for at most [`WRITERS_TIMEOUT`], for transactions that may still record an action below the newest visible
+/// one.
 ///
 /// # Errors
 ///
@@ -107,7 +108,7 @@ pub async fn wait_until_settled(
     let seen = read_frontier(store).await?;
     let whole = (seen.newest, None);
     let (mut writers, deadline) = (seen.writers, Instant::now() + WRITERS_TIMEOUT);
-    // Without a number that is missing there is nothing to wait for.
+    // Without a missing number no wait is needed.
     if writers.is_empty() || first_missing(store, after, seen.newest).await?.is_none() {
         return Ok(whole);
     }

@@ -1,8 +1,8 @@
 //! Bulks: an action on many executions at once, which the schedulers carry out.
 //!
-//! [`request`] previews one and writes it down; from then on nobody who asked for it is needed. [`watch`] says how far
-//! it is, [`control`] stops it or lets it go on. Where a job has a verify task, a few executions are requeued by a bulk as
-//! well ([`verified_requeue`]), since the question takes a while; [`verify`] asks an operator's command instead.
+//! [`request`] previews a bulk and writes it; from then on it needs no further program. [`watch`] reports its
+//! progress, [`control`] stops and resumes it. If a job has a verify task, a requeue of a few executions is also a
+//! bulk ([`verified_requeue`]), since the question takes a while; [`verify`] runs an operator's command instead.
 
 pub mod blocked_questions;
 pub mod control;

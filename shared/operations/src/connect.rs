@@ -11,10 +11,10 @@ use crate::actor::Actor;
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no connection, or none that is of use.
+/// Why a connection failed or is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The settings.
+    /// A setting is invalid.
     #[error(transparent)]
     Settings(#[from] SettingsErrors),
     /// The database does not answer, or refuses the connection.
@@ -23,21 +23,21 @@ pub enum ConnectError {
     /// The schema is older or newer than this program.
     #[error("the database is not ready for this program: {0}; run `sexton migrate`")]
     Schema(String),
-    /// Anything else about the database.
+    /// Another error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How to reach the servers, and on whose behalf.
+/// The servers, and the actor of the connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Connector<'a> {
     /// Where the servers are.
     pub settings: &'a ConsoleSettings,
-    /// Every action over the connections is recorded with this actor's origin.
+    /// The audit records this actor's origin with every action over the connections.
     pub actor: &'a Actor,
-    /// As PostgreSQL lists the connections.
+    /// The application's name in PostgreSQL's list of connections.
     pub application: &'a str,
-    /// The most connections that are opened, at least 1.
+    /// Maximum number of connections, at least 1.
     pub connections: u32,
 }
 
@@ -72,13 +72,13 @@ impl Connector<'_> {
         let options = StoreOptions {
             direct_url: direct.map(|url| url.expose().to_owned()),
             pool_size: self.connections,
-            // The answer about an unreachable server is the probe's.
+            // Longer than the probe's limit, so that the probe reports an unreachable server.
             acquire_timeout: CONNECT_TIMEOUT * 2,
             from_where: self.actor.origin.clone(),
             ..StoreOptions::new(server.expose(), self.application)
         };
         let store = Store::open(&options)?;
-        // At the same time: the pool would keep trying and hide the reason.
+        // Concurrently: the pool would keep trying and hide the reason.
         let both = async { tokio::try_join!(store.check_settings(), store.ping()) };
         match timeout(CONNECT_TIMEOUT, both).await {
             Ok(Ok(_)) => Ok(store),

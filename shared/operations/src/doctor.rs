@@ -1,11 +1,11 @@
-//! The doctor: what is wrong with a platform, what shows it, and what to do.
+//! The doctor: finds problems of a platform, with evidence and remedies.
 //!
-//! [`gather`] asks both servers, with limits, and goes on when a part does not answer; what came of it
-//! are [`facts`]. [`diagnose`] makes [`Finding`]s of them, and nothing else: it is a pure function, one
-//! file per group of checks. [`fix`] puts right what is safe to put right while the platform works,
-//! and what can be done twice. The list of all findings is in [`code`], and docs/operations/doctor.md repeats it.
+//! [`gather`] queries both servers, with time limits, and continues when a part does not answer; it returns
+//! [`facts`]. [`diagnose`] turns them into [`Finding`]s; it is a pure function, one file per group of checks. [`fix`]
+//! makes the repairs that are safe while the platform works, and repeatable. The list of all findings is in [`code`],
+//! and docs/operations/doctor.md repeats it.
 //!
-//! Looking changes nothing, on either server. A repair is recorded in the audit before it is made.
+//! Gathering changes nothing, on either server. The audit records a repair before it is made.
 
 mod checks;
 pub mod code;
@@ -19,28 +19,28 @@ use sexton_model::lint::Severity;
 pub use code::Code;
 use facts::Facts;
 
-/// The longest evidence, in characters.
+/// Maximum length of the evidence, in characters.
 const MAX_EVIDENCE_CHARS: usize = 600;
 
-/// Something that is not as it should be.
+/// A problem of the platform.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// Which of the list.
+    /// Its code in the list.
     pub code: Code,
-    /// How bad it is here.
+    /// Its severity here.
     pub severity: Severity,
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub what: &'static str,
-    /// What shows it: names, numbers, a server's own words.
+    /// The evidence: names, numbers, a server's own words.
     pub evidence: String,
-    /// What to do; a command where one does it.
+    /// The remedy, with a command where one exists.
     pub remedy: &'static str,
-    /// Whether `--fix` does it here.
+    /// Whether `--fix` repairs it here.
     pub fix: bool,
 }
 
 impl Finding {
-    /// As bad as the list says, fixed as the list says.
+    /// Makes a finding with the severity and repair of the list.
     fn new(code: Code, evidence: impl AsRef<str>) -> Self {
         let entry = code.entry();
         Self {
@@ -53,20 +53,20 @@ impl Finding {
         }
     }
 
-    /// Less bad than the list says.
+    /// Lowers the severity below the list's.
     const fn into_note(mut self) -> Self {
         self.severity = Severity::Note;
         self
     }
 
-    /// Not to be fixed here.
+    /// Marks it as not repairable here.
     const fn without_fix(mut self) -> Self {
         self.fix = false;
         self
     }
 }
 
-/// All findings of what was gathered, the worst first, otherwise in the order of the list.
+/// Returns all findings from the facts, the worst first, otherwise in the order of the list.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     checks::connections::check(facts, &mut found);
@@ -84,7 +84,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// The worst of them; none: nothing was found.
+/// Returns the highest severity; `None`: no findings.
 pub fn worst(findings: &[Finding]) -> Option<Severity> {
     findings.iter().map(|one| one.severity).max()
 }

@@ -1,7 +1,7 @@
-//! Why an operation did not do what was asked: one variant for each reaction, with the facts as values.
+//! Errors of operations: one variant for each reaction, with the facts as values.
 //!
-//! The texts state what is the case. What to do about it differs between a command line and a page, so the one that
-//! renders an error adds its own remedy.
+//! The texts state the facts. The remedy differs between a command line and a page, so the code that renders an error
+//! adds its own.
 
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::jobs_file;
@@ -11,41 +11,41 @@ use sexton_store::failures::MutedMatches;
 use sexton_store::operator::{OperatorAction, OperatorError};
 use uuid::Uuid;
 
-/// Why an operation did not do what was asked. Unless a function says otherwise, nothing was changed.
+/// Why an operation was refused or failed. Unless a function says otherwise, nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
-    /// The request itself is wrong: the caller corrects it.
+    /// The request is invalid: the caller corrects it.
     #[error(transparent)]
     Invalid(#[from] InvalidRequest),
-    /// Nothing has the given name.
+    /// No object has the given name.
     #[error(transparent)]
     NotFound(#[from] NotFound),
-    /// It is so already, or no longer possible: somebody was faster.
+    /// The object's state does not allow it, perhaps after another operator's change.
     #[error(transparent)]
     Conflict(#[from] Conflict),
-    /// It cannot be done now, for the reason in the text.
+    /// It is impossible now, for the reason in the text.
     #[error("{0}")]
     Failed(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What is wrong with a request.
+/// Why a request is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidRequest {
-    /// One field.
+    /// One field is invalid.
     #[error("{}", join_field(field, problem))]
     Field {
         /// The field's name, as in `task_type`.
         field: &'static str,
-        /// What is wrong with it, to be read after the name; perhaps after a colon.
+        /// The problem, to be read after the name, or after the name and a colon.
         problem: String,
     },
-    /// Several things, each as it would be alone.
+    /// Several problems, each as it would be alone.
     #[error("{}", join_lines(.0))]
     Several(Vec<OperationError>),
-    /// A range in which nothing can lie.
+    /// A range that cannot contain a failure.
     #[error("since is not before until: nothing can have failed in between")]
     EmptyRange,
     /// A range that ends before it begins.
@@ -57,7 +57,7 @@ pub enum InvalidRequest {
     /// A cursor of a list in another order.
     #[error("after is the cursor of a list in the other order")]
     WrongOrder,
-    /// Neither ids nor a filter nor an explicit `all`.
+    /// No ids, no filter and no explicit `all`.
     #[error("nothing is selected")]
     NothingSelected,
     /// Ids and a filter at once.
@@ -66,62 +66,62 @@ pub enum InvalidRequest {
     /// An attempt number for several executions.
     #[error("an attempt goes with one id; each execution has attempts of its own")]
     AttemptNeedsSingleId,
-    /// No execution's id begins like this.
+    /// No execution's id begins with this.
     #[error("{0:?} is no execution's id")]
     ExecutionId(String),
-    /// The ids of several executions begin like this.
+    /// Several executions' ids begin with this.
     #[error("{0} is the beginning of several executions' ids")]
     AmbiguousExecutionId(String),
-    /// No fingerprint begins like this.
+    /// No fingerprint begins with this.
     #[error("{0:?} is no fingerprint")]
     Fingerprint(String),
-    /// Several groups' fingerprints begin like this.
+    /// Several groups' fingerprints begin with this.
     #[error("{digits} is the beginning of several fingerprints ({} …)", .several.join(", "))]
     AmbiguousFingerprint {
-        /// The beginning.
+        /// The given beginning.
         digits: String,
-        /// Some of those that begin so.
+        /// Some of the matching fingerprints.
         several: Vec<String>,
     },
-    /// No unknown message's id begins like this.
+    /// No unknown message's id begins with this.
     #[error("{0:?} is no id of an unknown message")]
     MessageId(String),
-    /// The ids of several unknown messages begin like this.
+    /// Several unknown messages' ids begin with this.
     #[error("{0} stands for several messages")]
     AmbiguousMessageId(String),
-    /// A jobs file, or what it asks for, cannot be applied.
+    /// A jobs file, or its content, cannot be applied.
     #[error("{} problems; nothing was applied", .0.len())]
     JobsFile(Vec<jobs_file::Problem>),
-    /// Firings that run beside each other of a job whose policy forbids it.
+    /// The firings would overlap, against the job's policy.
     #[error("{0}")]
     OverlapForbidden(String),
-    /// Anything else, in a sentence.
+    /// Another problem, in a sentence.
     #[error("{0}")]
     Other(String),
 }
 
 impl InvalidRequest {
-    /// A problem of one field.
+    /// Makes the error for one field.
     pub fn field(field: &'static str, problem: impl Into<String>) -> Self {
         Self::Field { field, problem: problem.into() }
     }
 }
 
-/// Whatever has no such name.
+/// An object that does not exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotFound {
-    /// No job.
+    /// A job.
     #[error("there is no job {name:?}")]
     Job {
         /// The name.
         name: String,
-        /// Names that are like it, the most similar first.
+        /// Similar names, the most similar first.
         similar: Vec<String>,
     },
-    /// No execution; retention may have removed it.
+    /// An execution; retention may have removed it.
     #[error("there is no execution {0}")]
     Execution(String),
-    /// No attempt of an execution.
+    /// An attempt of an execution.
     #[error("execution {execution} has no attempt {number}")]
     Attempt {
         /// The execution.
@@ -129,7 +129,7 @@ pub enum NotFound {
         /// The attempt's number.
         number: i32,
     },
-    /// No attempt at all yet.
+    /// Any attempt: none was opened yet.
     #[error("execution {execution} is {state}: no attempt was opened yet")]
     AnyAttempt {
         /// The execution.
@@ -137,51 +137,51 @@ pub enum NotFound {
         /// Its state.
         state: String,
     },
-    /// No group of failures.
+    /// A group of failures.
     #[error("there is no group {digits}")]
     Group {
-        /// The fingerprint, or the beginning that was given.
+        /// The given fingerprint, or its beginning.
         digits: String,
-        /// Fingerprints that begin alike.
+        /// Similar fingerprints.
         similar: Vec<String>,
     },
-    /// No bulk.
+    /// A bulk.
     #[error("there is no bulk {0}")]
     Bulk(i64),
-    /// No unknown message.
+    /// An unknown message.
     #[error("there is no unknown message {0}")]
     UnknownMessage(String),
-    /// No unknown message any more: retention was faster.
+    /// An unknown message that retention has removed meanwhile.
     #[error("there is no unknown message {0} any more")]
     ForgottenMessage(String),
-    /// No worker that consumes from a pool.
+    /// A worker that consumes from a pool.
     #[error("no worker consumes from the pool {pool}")]
     ServedPool {
         /// The pool.
         pool: String,
-        /// The pools from which some worker consumes, by name.
+        /// The pools with workers, by name.
         served: Vec<String>,
     },
-    /// Anything else, in a sentence.
+    /// Another object, in a sentence.
     #[error("{0}")]
     Other(String),
 }
 
-/// What an operator does to an execution.
+/// An operator's action on an execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExecutionAction {
-    /// Run again.
+    /// Run it again.
     Requeue,
-    /// Give up.
+    /// Give it up.
     Discard,
-    /// Take a discard back.
+    /// Take its discard back.
     Restore,
-    /// End before or while it runs.
+    /// End it before or while it runs.
     Cancel,
 }
 
 impl ExecutionAction {
-    /// What an execution is afterwards: `requeued`, `discarded`, `restored` or `cancelled`.
+    /// Returns the participle for messages: `requeued`, `discarded`, `restored` or `cancelled`.
     pub const fn done(self) -> &'static str {
         match self {
             Self::Requeue => "requeued",
@@ -192,17 +192,17 @@ impl ExecutionAction {
     }
 }
 
-/// What an operator does to a bulk.
+/// An operator's action on a bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BulkAction {
     /// Stop it for good.
     Stop,
-    /// Let it go on.
+    /// Let it continue.
     Resume,
 }
 
 impl BulkAction {
-    /// What a bulk is afterwards: `stopped` or `resumed`.
+    /// Returns the participle for messages: `stopped` or `resumed`.
     pub const fn done(self) -> &'static str {
         match self {
             Self::Stop => "stopped",
@@ -211,41 +211,41 @@ impl BulkAction {
     }
 }
 
-/// Why nothing is to be done, or why it is too late.
+/// Why the current state does not allow an action.
 #[derive(Debug, thiserror::Error)]
 pub enum Conflict {
-    /// An execution is in a state in which this cannot be done, or at another attempt than the one that was seen.
+    /// The execution's state does not allow it, or its attempt number is not the one that the operator saw.
     #[error(
         "execution {id} cannot be {}: it is {} at attempt {attempt}", action.done(), state.as_str()
     )]
     Execution {
         /// The execution.
         id: ExecutionId,
-        /// What was to be done.
+        /// The refused action.
         action: ExecutionAction,
         /// Its state now.
         state: State,
         /// Its attempt number now.
         attempt: AttemptNumber,
-        /// What operators did to it last, and how long that is ago, in words.
+        /// The last operator's action on it, and its age in words.
         last: Option<(Box<OperatorAction>, String)>,
     },
-    /// A bulk is in a state in which this cannot be done.
+    /// The bulk's state does not allow it.
     #[error("bulk {id} cannot be {}: it is {state}", action.done())]
     Bulk {
         /// The bulk.
         id: i64,
-        /// What was to be done.
+        /// The refused action.
         action: BulkAction,
         /// Its state.
         state: String,
-        /// Who stopped it.
+        /// The operator who stopped it.
         stopped_by: Option<String>,
     },
-    /// A bulk that discarded nothing; there is nothing to restore.
+    /// The bulk has discarded nothing that could be restored.
     #[error("bulk {0} has discarded nothing; nothing was done")]
     NothingDiscarded(i64),
-    /// A bulk still discards; what it discarded cannot be restored before it has ended.
+    /// The bulk still discards, so its discards cannot be restored yet.
     #[error("bulk {id} is {state}, and would go on discarding")]
     BulkStillDiscards {
         /// The bulk.
@@ -253,29 +253,29 @@ pub enum Conflict {
         /// Its state.
         state: String,
     },
-    /// No execution fits the selection, or only some of muted groups, which it leaves out.
+    /// No execution matches the selection, or only some of muted groups, which it leaves out.
     #[error("there are no such executions")]
     NoExecutions {
-        /// What was left out.
+        /// The matches left out.
         left_out: MutedMatches,
     },
-    /// A job has executions under way.
+    /// The job has executions under way.
     #[error("{0}")]
     JobUnderWay(String),
-    /// Only the first part of an unknown message is kept.
+    /// Only the beginning of an unknown message is kept.
     #[error("only the first {kept_bytes} of its {body_bytes} bytes are kept")]
     TruncatedMessage {
-        /// What is kept.
+        /// Number of bytes kept.
         kept_bytes: i32,
-        /// What the message had.
+        /// The message's length.
         body_bytes: i64,
     },
-    /// Anything else, in a sentence.
+    /// Another reason, in a sentence.
     #[error("{0}")]
     Other(String),
 }
 
-/// What the store says of an action on an execution that was not done.
+/// Converts the store's error of an action on an execution.
 pub(crate) fn action_error(error: OperatorError, action: ExecutionAction) -> OperationError {
     match error {
         OperatorError::Missing(id) => NotFound::Execution(id.to_string()).into(),
@@ -290,7 +290,7 @@ pub(crate) fn action_error(error: OperatorError, action: ExecutionAction) -> Ope
     }
 }
 
-/// A field's name and what is wrong with it.
+/// Joins a field's name and its problem.
 pub fn join_field(name: &str, problem: &str) -> String {
     let blank = if problem.starts_with(':') { "" } else { " " };
     format!("{name}{blank}{problem}")

@@ -1,21 +1,21 @@
-//! Finds an execution by its id, or by as much of its beginning as is unique.
+//! Finds an execution by its id, or by a unique beginning of it.
 
 use sexton_store::{Store, executions};
 use uuid::Uuid;
 
 use crate::error::{InvalidRequest, NotFound, OperationError};
 
-/// Fewer digits than these name a day's worth of executions.
+/// Fewer digits than these match a day's worth of executions.
 pub const MIN_DIGITS: usize = 8;
 /// Hexadecimal digits of a UUID.
 const DIGITS: usize = 32;
 
-/// Finds the id that `text` means. A whole id is taken as it is, whether it exists or not.
+/// Resolves `text` to an id. A whole id is returned as it is, whether it exists or not.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest::ExecutionId`] for what cannot be an id, [`InvalidRequest::AmbiguousExecutionId`] for what
-/// several ids begin with, [`NotFound::Execution`] for a beginning that no id has.
+/// [`InvalidRequest::ExecutionId`] for a text that cannot be an id, [`InvalidRequest::AmbiguousExecutionId`] for the
+/// beginning of several ids, [`NotFound::Execution`] for that of none.
 pub async fn resolve(store: &Store, text: &str) -> Result<Uuid, OperationError> {
     let Some((first, last)) = range(text) else {
         return Err(InvalidRequest::ExecutionId(text.to_owned()).into());
@@ -30,12 +30,12 @@ pub async fn resolve(store: &Store, text: &str) -> Result<Uuid, OperationError> 
     }
 }
 
-/// There is no such execution.
+/// Returns the error for an execution that does not exist.
 pub(crate) fn missing(id: impl std::fmt::Display) -> OperationError {
     NotFound::Execution(id.to_string()).into()
 }
 
-/// The least and the greatest id that begin so.
+/// Returns the smallest and the largest id with this beginning.
 fn range(text: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     if !(MIN_DIGITS..=DIGITS).contains(&digits.len())

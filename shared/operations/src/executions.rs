@@ -1,4 +1,4 @@
-//! Executions: found, shown with their attempts and output, and cancelled.
+//! Executions: searched, shown with their attempts and output, and cancelled.
 
 pub mod cancel;
 pub mod details;

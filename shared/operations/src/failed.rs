@@ -1,7 +1,7 @@
-//! Failed executions: which are selected, all that is known of one, and what an operator does about them.
+//! Failed executions: their selection, their details, and operators' actions on them.
 //!
-//! Requeues, discards and restores of a few are done at once, each in its own transaction ([`actions`]); of many, or
-//! by a filter, they are a [bulk](crate::bulks).
+//! Requeues, discards and restores of a few run at once, each in its own transaction ([`actions`]); of many, or by a
+//! filter, they are a [bulk](crate::bulks).
 
 pub mod actions;
 pub mod changes;

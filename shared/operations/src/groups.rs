@@ -1,4 +1,4 @@
-//! Groups of what failed alike: found by a part of their fingerprint, listed with their trends, and decided about.
+//! Groups of similar failures: found by a part of their fingerprint, listed with their trends, and decided about.
 
 use std::collections::HashMap;
 
@@ -16,22 +16,22 @@ use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
 use crate::text::line;
 
-/// Fewer digits of a fingerprint name too many.
+/// Fewer digits of a fingerprint match too many groups.
 pub const MIN_DIGITS: usize = 4;
-/// How many near ones are told.
+/// Maximum number of similar fingerprints suggested.
 const MAX_SUGGESTIONS: i64 = 3;
 
-/// A group, with how many executions of it failed in each of the last hours.
+/// A group, with the number of its failures in each of the last hours.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GroupWithTrend {
     /// The group.
     #[serde(flatten)]
     pub group: Group,
-    /// The oldest hour first; the last is not over yet.
+    /// The oldest hour first; the last is the current one.
     pub trend: [u64; TREND_HOURS],
 }
 
-/// The groups that a filter means, with their trends.
+/// Lists the groups that match a filter, with their trends.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub async fn list(
     Ok(with_trends.collect())
 }
 
-/// One group; `None`: it is forgotten, or there was never one.
+/// Returns one group; `None`: it never existed, or retention has removed it.
 ///
 /// # Errors
 ///
@@ -70,12 +70,12 @@ pub async fn find(
     Ok(list(store, &filter, GroupOrder::Count, 1, None).await?.pop())
 }
 
-/// Finds the fingerprint that `text` means: a whole one, or its beginning as far as it is unique.
+/// Resolves `text` to a fingerprint, from a whole one or a unique beginning.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] for what cannot be one or means several, [`NotFound::Group`] for one that no group has, with
-/// those that begin alike.
+/// [`InvalidRequest`] for a text that cannot be one or matches several, [`NotFound::Group`] for one that no group
+/// has, with similar ones.
 pub async fn resolve_fingerprint(store: &Store, text: &str) -> Result<Fingerprint, OperationError> {
     let digits = text.to_ascii_lowercase();
     let fits = (MIN_DIGITS..=FINGERPRINT_DIGITS).contains(&digits.len());
@@ -98,7 +98,7 @@ pub async fn resolve_fingerprint(store: &Store, text: &str) -> Result<Fingerprin
     }
 }
 
-/// Those that share the longest beginning.
+/// Returns the fingerprints with the longest common beginning.
 async fn similar(store: &Store, digits: &str) -> Result<Vec<String>, OperationError> {
     for length in (2..digits.len()).rev() {
         let found = known_fingerprints(store, &digits[..length], MAX_SUGGESTIONS).await?;
@@ -109,32 +109,33 @@ async fn similar(store: &Store, digits: &str) -> Result<Vec<String>, OperationEr
     Ok(Vec::new())
 }
 
-/// Finds the group whose fingerprint `text` means, with its trend.
+/// Returns the group whose fingerprint `text` matches, with its trend.
 ///
 /// # Errors
 ///
-/// As [`resolve_fingerprint`], and [`NotFound::Group`] for a group that is forgotten meanwhile.
+/// As [`resolve_fingerprint`], and [`NotFound::Group`] for a group that was removed meanwhile.
 pub async fn show(store: &Store, text: &str) -> Result<GroupWithTrend, OperationError> {
     let digits = resolve_fingerprint(store, text).await?.to_string();
     let missing = || NotFound::Group { digits: digits.clone(), similar: Vec::new() };
     Ok(find(store, &digits).await?.ok_or_else(missing)?)
 }
 
-/// What an operator says of a group.
+/// An operator's remark about a group.
 #[derive(Clone, Copy, Debug)]
 pub enum Remark<'a> {
-    /// A note for whoever looks next; an empty text takes the note away.
+    /// A note for the next reader; an empty text removes the note.
     Note(&'a str),
-    /// Muted, resolved or open, and why.
+    /// Muted, resolved or open, and the reason.
     Decide(GroupDecision, Option<&'a str>),
 }
 
-/// Notes or decides something about the group whose fingerprint `text` means, and returns its fingerprint and how it
-/// stands then. One transaction, with its record in the audit.
+/// Writes a note or a decision about the group whose fingerprint `text` matches, and returns the fingerprint and the
+/// group's new state. One transaction, with its record in the audit.
 ///
 /// # Errors
 ///
-/// As [`resolve_fingerprint`]; [`InvalidRequest`] for a note that is too long, [`Conflict`] when it is so already.
+/// As [`resolve_fingerprint`]; [`InvalidRequest`] for a note that is too long, [`Conflict`] when the group has that
+/// state already.
 pub async fn remark(
     store: &Store,
     text: &str,
@@ -160,7 +161,7 @@ pub async fn remark(
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] with what it may have.
+/// [`InvalidRequest`] with the allowed length and characters.
 pub fn check_note(note: &str) -> Result<(), InvalidRequest> {
     if note.chars().count() > MAX_NOTE_CHARS || note.contains('\0') {
         return Err(InvalidRequest::Other(format!(

@@ -6,22 +6,22 @@ use sexton_model::zone::Zone;
 
 use crate::text;
 
-/// How a wall time may be written.
+/// The accepted forms of a wall time.
 const WALL_TIME_FORMATS: [&str; 4] =
     ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
 
-/// Why a text is no instant. The message says what can be written instead.
+/// Why a text is no instant. The message shows valid forms.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InvalidInstant {
-    /// It is in none of the forms.
+    /// It has none of the forms.
     #[error("{0:?} is no instant; write 2025-12-01T08:00:00Z, 2025-12-01 or, for so long ago, 36h")]
     Unreadable(String),
-    /// The clocks of the zone are set ahead over it.
+    /// The clocks of the zone skip it.
     #[error(
         "{text:?}: the clocks of {zone} pass over that time; write it in UTC, as in 2025-12-01T08:00:00Z"
     )]
     Skipped {
-        /// What was written.
+        /// The given text.
         text: String,
         /// The zone.
         zone: Zone,
@@ -32,16 +32,16 @@ pub enum InvalidInstant {
         instants.iter().map(|at| text::instant(*at)).collect::<Vec<_>>().join(", ")
     )]
     Repeated {
-        /// What was written.
+        /// The given text.
         text: String,
         /// The zone.
         zone: Zone,
-        /// When they show it.
+        /// The instants at which they show it.
         instants: Vec<DateTime<Utc>>,
     },
 }
 
-/// Reads `2025-12-01T08:00:00Z` (any offset), `2025-12-01` (midnight UTC) or `36h` (that long before `now`).
+/// Parses `2025-12-01T08:00:00Z` (any offset), `2025-12-01` (midnight UTC) or `36h` (that long before `now`).
 ///
 /// # Errors
 ///
@@ -59,11 +59,11 @@ pub fn parse(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, InvalidIns
         .ok_or_else(|| InvalidInstant::Unreadable(text.to_owned()))
 }
 
-/// Reads what [`parse`] does, but a date or a time without an offset is what the clocks of `zone` show.
+/// Like [`parse`], but a date or a time without an offset is a wall time in `zone`.
 ///
 /// # Errors
 ///
-/// [`InvalidInstant`]; also for a time that those clocks pass over, or show twice.
+/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice.
 pub fn parse_in_zone(
     text: &str,
     zone: Zone,
@@ -86,7 +86,7 @@ pub fn parse_in_zone(
     }
 }
 
-/// The instants at which the clocks of a zone show a time. They change at most once within the two days
+/// Returns the instants at which the clocks of a zone show a time. They change at most once within the two days
 /// around it, so the offset is the one before or the one after.
 fn instants(zone: Zone, wall: NaiveDateTime) -> Vec<DateTime<Utc>> {
     let around = [-86_400, 86_400].map(|s| zone.offset_s(wall.and_utc().timestamp() + s));

@@ -1,4 +1,4 @@
-//! Finds a job by its name, and for a name that no job has, those that are like it.
+//! Finds a job by its name, and similar names if none has it.
 
 use sexton_store::jobs::{self, Job};
 use sexton_store::{Store, StoreError};
@@ -6,29 +6,29 @@ use uuid::Uuid;
 
 use crate::error::{NotFound, OperationError};
 
-/// Finds the job of that name that lives.
+/// Returns the existing job of that name.
 ///
 /// # Errors
 ///
-/// [`NotFound::Job`] with names that are like it.
+/// [`NotFound::Job`] with similar names.
 pub async fn find(store: &Store, name: &str) -> Result<Job, OperationError> {
     or_missing(store, name, jobs::find(store, name).await).await
 }
 
-/// Finds the job of that name: the one that lives, or else the one that was deleted last.
+/// Returns the job of that name: the existing one, or else the one that was deleted last.
 ///
 /// # Errors
 ///
-/// [`NotFound::Job`] with names that are like it.
+/// [`NotFound::Job`] with similar names.
 pub async fn find_including_deleted(store: &Store, name: &str) -> Result<Job, OperationError> {
     or_missing(store, name, jobs::find_including_deleted(store, name).await).await
 }
 
-/// The id of the job that a filter names, if it names one; also of a deleted job.
+/// Returns the id of the job that a filter names, if it names one; also of a deleted job.
 ///
 /// # Errors
 ///
-/// [`NotFound::Job`] with names that are like it.
+/// [`NotFound::Job`] with similar names.
 pub async fn find_optional_id(
     store: &Store,
     name: Option<&str>,
@@ -39,7 +39,7 @@ pub async fn find_optional_id(
     }
 }
 
-/// There is no such job; names that are like it are offered, unless the database does not answer.
+/// Returns the error for a job that does not exist, with similar names unless the database does not answer.
 pub async fn missing(store: &Store, name: &str) -> OperationError {
     let similar = jobs::similar_names(store, name).await.unwrap_or_default();
     NotFound::Job { name: name.to_owned(), similar }.into()

@@ -1,5 +1,5 @@
-//! Jobs: applied from files, listed and shown, triggered, paused and resumed, deleted; their firings of the past
-//! backfilled or caught up with, and those to come computed.
+//! Jobs: applied from files, listed and shown, triggered, paused and resumed, deleted; their past firings backfilled
+//! or caught up with, and their next ones computed.
 
 pub mod apply;
 pub mod backfill;

@@ -1,8 +1,8 @@
-//! The ledger: what became of each firing of a job, as an answer for people and programs.
+//! The ledger: the disposition of each firing of a job, as an answer for people and programs.
 //!
-//! [`FiringRequest::read`] reads which firings are asked about. [`explain`] reads a part of a job's ledger in one
-//! snapshot, decides with [`sexton_model::explain`] and says it in words. It only reads; of a single firing it adds the
-//! timeline of its execution.
+//! [`FiringRequest::read`] parses the request. [`explain`] reads a part of a job's ledger in one snapshot, decides
+//! with [`sexton_model::explain`] and renders sentences. It only reads; for a single firing it adds the timeline of
+//! its execution.
 
 mod sentences;
 pub mod timeline;
@@ -23,79 +23,79 @@ use crate::instants;
 use crate::job_names;
 use timeline::{Event, timeline};
 
-/// The most attempts that a timeline tells of.
+/// Maximum number of attempts in a timeline.
 const MAX_ATTEMPTS: i64 = 200;
 
-/// Which firings are asked about.
+/// The firings of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FiringSelector {
     /// The one at this instant.
     At(DateTime<Utc>),
-    /// Those between two instants, both included, the oldest so many.
+    /// Those between two instants, both included, the oldest first.
     Between {
         /// The first instant.
         from: DateTime<Utc>,
         /// The last instant.
         to: DateTime<Utc>,
-        /// At most so many.
+        /// Maximum number of firings.
         most: usize,
     },
 }
 
-/// The answer.
+/// A part of a job's ledger.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Answer {
     /// The job's name.
     pub job_name: String,
     /// Its id.
     pub job_id: Uuid,
-    /// Its zone.
+    /// Its time zone.
     pub timezone: String,
     /// When it was deleted.
     pub deleted_at: Option<DateTime<Utc>>,
-    /// The first instant that was asked about.
+    /// The first instant of the request.
     pub from: DateTime<Utc>,
-    /// The last one, included.
+    /// The last instant of the request, included.
     pub to: DateTime<Utc>,
-    /// By the database's clock.
+    /// When it was read, by the database's clock.
     pub now: DateTime<Utc>,
     /// The firings, oldest first.
     pub firings: Vec<ExplainedFiring>,
-    /// What the one instant is, if it is no firing.
+    /// For a single instant that is no firing: what it is.
     pub no_firing: Option<NotFiring>,
-    /// Where to go on, if there are more.
+    /// Where the next page begins, if more firings follow.
     pub next: Option<DateTime<Utc>>,
 }
 
-/// A firing and what became of it.
+/// A firing and its disposition.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ExplainedFiring {
     /// Its nominal time.
     pub scheduled_for: DateTime<Utc>,
     /// Its execution key.
     pub execution_key: String,
-    /// The revision of the job that had it; `None`: it was claimed, and none that is known has it, by today's
-    /// data of the zones.
+    /// The revision of the job that contains it; `None`: it was claimed, but no known revision contains it by the
+    /// current time zone data.
     pub revision: Option<i32>,
-    /// What became of it, in a word.
+    /// Its disposition, in a word.
     pub disposition: String,
-    /// And in a sentence.
+    /// Its disposition, in a sentence.
     pub why: String,
-    /// Who paused, changed or deleted the job, where that is why it did not run.
+    /// Who paused, changed or deleted the job, if that is why it did not run.
     pub actor: Option<String>,
-    /// What he said.
+    /// The reason that this person gave.
     pub reason: Option<String>,
-    /// Where coalesced: the key of the firing that ran for it.
+    /// The key of the firing that ran for it, if it was coalesced.
     pub into_key: Option<String>,
-    /// Where it lies ahead: when it is due.
+    /// When it is due, if it lies ahead.
     pub due_at: Option<DateTime<Utc>>,
     /// Its execution.
     pub execution: Option<ExecutionSummary>,
-    /// What happened to that, oldest first; only of a single firing.
+    /// The execution's events, oldest first; only for a single firing.
     pub timeline: Option<Vec<Event>>,
 }
 
-/// An execution in short; the fields bear the columns' names.
+/// A summary of an execution; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct ExecutionSummary {
@@ -109,9 +109,9 @@ pub struct ExecutionSummary {
     pub outcome: Option<String>,
     pub error_class: Option<String>,
     pub error_message: Option<String>,
-    /// Who backfilled it.
+    /// The operator who backfilled it.
     pub backfilled_by: Option<String>,
-    /// Why.
+    /// The reason given.
     pub backfill_reason: Option<String>,
 }
 
@@ -120,15 +120,15 @@ pub struct ExecutionSummary {
 pub struct NotFiring {
     /// What it is, in a word.
     pub disposition: &'static str,
-    /// And in a sentence.
+    /// What it is, in a sentence.
     pub why: String,
-    /// The firing before.
+    /// The previous firing.
     pub before: Option<DateTime<Utc>>,
-    /// The firing after.
+    /// The next firing.
     pub after: Option<DateTime<Utc>>,
 }
 
-/// What became of firings of `job`. `now` is the instant of the answer; `None`: the database's.
+/// Explains firings of `job`. `now` is the instant of the answer; `None`: the database's.
 ///
 /// # Errors
 ///
@@ -271,7 +271,7 @@ impl ExecutionSummary {
     }
 }
 
-/// Which firings a request names, in texts as [`crate::instants`] reads them.
+/// A request for firings, in texts as [`crate::instants`] parses them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FiringRequest<'a> {
     /// The firing at this instant.
@@ -280,14 +280,14 @@ pub struct FiringRequest<'a> {
     pub from: Option<&'a str>,
     /// Those at or before this; `None`: until now.
     pub to: Option<&'a str>,
-    /// The zone in which times without an offset are meant; `None`: the job's.
+    /// The zone of times without an offset; `None`: the job's.
     pub zone: Option<Zone>,
-    /// The most firings of a range.
+    /// Maximum number of firings in a range.
     pub limit: usize,
 }
 
 impl FiringRequest<'_> {
-    /// Reads the texts; `now` is the database's clock.
+    /// Parses the texts; `now` is the database's clock.
     ///
     /// # Errors
     ///

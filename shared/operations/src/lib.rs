@@ -1,19 +1,19 @@
-//! What people and their tools ask of the platform.
+//! The operations of the platform for people and their tools.
 //!
-//! Level 2 of the workspace: each function here is one request, with typed values for its answer and typed errors for
-//! its refusals. The command line stands on it, and so will an HTTP API and pages: they read a request, call one
-//! function, and render what it returns. Nothing here prints, asks a question back, or ends a process. A request that
-//! changes something takes an [`actor::Actor`], and is in the audit.
+//! Level 2 of the workspace: each function is one request, with typed values for its answer and typed errors for its
+//! refusals. The command line stands on it, and so will an HTTP API and pages: they parse a request, call one
+//! function, and render the result. Nothing here prints, prompts, or ends a process. A request that changes something
+//! takes an [`actor::Actor`], and the audit records it.
 //!
-//! - [`jobs`], [`executions`], [`failed`], [`groups`], [`bulks`], [`unknown_messages`]: what there is, and what can be
-//!   done about it.
-//! - [`ledger`]: what became of firings. [`audit`]: what operators did.
-//! - [`status`]: is it well. [`doctor`]: what is wrong, and repairs that are safe while the platform works.
+//! - [`jobs`], [`executions`], [`failed`], [`groups`], [`bulks`], [`unknown_messages`]: the platform's objects, and
+//!   the actions on them.
+//! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
+//! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
-//! - [`error`]: why a request was refused. What helps differs between a command line and a page, so the one that
+//! - [`error`]: why a request was refused. The remedy differs between a command line and a page, so the code that
 //!   renders an error adds it.
-//! - [`execution_ids`], [`job_names`], [`instants`], [`params_schemas`]: how what people write is read.
-//! - [`text`]: words for people in answers. [`secrets`]: answers without what looks like a secret.
+//! - [`execution_ids`], [`job_names`], [`instants`], [`params_schemas`]: parsing of people's texts.
+//! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets.
 
 pub mod actor;
 pub mod audit;

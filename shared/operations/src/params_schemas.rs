@@ -1,8 +1,8 @@
-//! Whether params fit what the workers at work say of their task type.
+//! Validates params against the schemas that active workers publish for a task type.
 //!
-//! Who runs a task publishes what its params must hold, and no two workers have to agree: each schema is asked. An
-//! edit and a trigger run at once, so what does not fit is refused there. A jobs file is told of it and applied all
-//! the same, unless that is asked for: the workers that will run it may come after it.
+//! The workers that run a task publish the schema of its params, and no two workers have to agree: params must match
+//! each schema. An edit and a trigger run at once, so mismatches are refused there. For a jobs file they are only
+//! reported unless the caller demands validation: the workers that will run it may be deployed after it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,26 +16,26 @@ use sexton_store::{Store, offers};
 use crate::error::{InvalidRequest, OperationError};
 use crate::text::line;
 
-/// What is told to people.
+/// Maximum number of mismatches listed for people.
 const MAX_LISTED_MISMATCHES: usize = 50;
-/// What is found in jobs files at the most.
+/// Maximum number of mismatches found in jobs files.
 const MAX_MISMATCHES: usize = 1_000;
-/// The most characters of one.
+/// Maximum length of one, in characters.
 const MAX_MISMATCH_CHARS: usize = 400;
 
-/// A place at which params do not fit.
+/// A place at which params do not match.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SchemaMismatch {
     /// JSON Pointer into the params; `/`: the params themselves.
     pub at: String,
-    /// What is wanted there, without what stands there.
+    /// What the schema demands there, without the actual value.
     pub what: String,
-    /// Who wants it, where workers disagree; at most ten of them.
+    /// The workers that demand it, if workers disagree; at most ten of them.
     pub workers: Vec<String>,
 }
 
 impl SchemaMismatch {
-    /// In words.
+    /// Describes it in words.
     pub fn describe(&self) -> String {
         let by = match self.workers.as_slice() {
             [] => String::new(),
@@ -45,20 +45,20 @@ impl SchemaMismatch {
     }
 }
 
-/// The schemas that the workers at work in a pool have for a task type.
+/// The schemas that the active workers in a pool have for a task type.
 #[derive(Debug)]
 pub struct ParamsSchemas {
     task_type: String,
-    /// Whether any worker at work offers it.
+    /// Whether any active worker offers it.
     is_offered: bool,
     has_several: bool,
     schemas: Vec<(SchemaValidator, Vec<String>)>,
-    /// Whose schema this version cannot read.
+    /// The workers whose schemas this version cannot read.
     unreadable: Vec<String>,
 }
 
 impl ParamsSchemas {
-    /// Asks the database.
+    /// Reads them from the database.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl ParamsSchemas {
         Ok(Self { task_type: task_type.to_owned(), is_offered, has_several, schemas, unreadable })
     }
 
-    /// What people should know beside: that nothing is validated, or not by all.
+    /// Returns notes for people: that nothing is validated, or not by all workers.
     pub fn notes(&self) -> Vec<String> {
         let task = &self.task_type;
         let mut notes = Vec::new();
@@ -99,7 +99,7 @@ impl ParamsSchemas {
         notes.iter().map(|note| line(note, 500)).collect()
     }
 
-    /// Every place at which `params` do not fit.
+    /// Returns every place at which `params` do not match.
     pub fn mismatches(&self, params: &Value) -> Vec<SchemaMismatch> {
         let each = self.schemas.iter().flat_map(|(checker, workers)| {
             checker.violations(params).into_iter().map(|found| SchemaMismatch {
@@ -111,7 +111,7 @@ impl ParamsSchemas {
         each.collect()
     }
 
-    /// Refuses params that do not fit.
+    /// Refuses params that do not match.
     ///
     /// # Errors
     ///
@@ -134,24 +134,24 @@ impl ParamsSchemas {
     }
 }
 
-/// A place at which the params of a job in a file do not fit.
+/// A place at which the params of a job in a file do not match.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct JobMismatch {
     /// The job's name.
     pub job: String,
-    /// Where and what.
+    /// The place and the demand.
     #[serde(flatten)]
     pub mismatch: SchemaMismatch,
 }
 
 impl JobMismatch {
-    /// In words.
+    /// Describes it in words.
     pub fn describe(&self) -> String {
         self.mismatch.describe()
     }
 }
 
-/// The mismatches of all jobs, in their order; at most 1,000.
+/// Returns the mismatches of all jobs, in their order; at most 1,000.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Rows as they are shown: without what looks like a secret, by the rule of [`mask_secrets`]. What is kept, and
-//! what is handed to a task, is whole.
+//! Masks secrets in rows for display, by the rule of [`mask_secrets`]. Stored rows and the values that tasks receive
+//! are not masked.
 
 use sexton_model::failures::mask_secrets;
 use sexton_store::executions::Execution;
@@ -12,7 +12,7 @@ pub fn mask_executions(executions: &mut [Execution]) {
     }
 }
 
-/// Masks what actions say of before and after.
+/// Masks the actions' values before and after.
 pub fn mask_actions(actions: &mut [OperatorAction]) {
     for action in actions {
         action.before = action.before.as_ref().map(mask_secrets);

@@ -1,5 +1,5 @@
-//! Is it well? The rows are the record and make up the answer; the broker is asked beside them how full its queues are,
-//! and when it does not answer, that is part of the answer, too.
+//! The platform's state. The rows are the record and make up the answer; the broker adds how full its queues are, and
+//! if it does not answer, the answer says so.
 
 mod queues;
 mod warnings;
@@ -17,33 +17,33 @@ use crate::error::OperationError;
 pub use queues::{PoolQueues, Queues};
 pub use warnings::Warning;
 
-/// The time that `FAILED_WARN_PER_HOUR` is about.
+/// The period of `FAILED_WARN_PER_HOUR`, in seconds.
 const FAILED_WINDOW_S: i64 = 3_600;
 
-/// How the platform is.
+/// The platform's state.
 #[derive(Debug)]
 pub struct Status {
-    /// Counts over everything.
+    /// Counts over the whole platform.
     pub overview: Overview,
-    /// By this host's clock, when they were counted.
+    /// This host's clock at the time of the counts.
     pub host_now: DateTime<Utc>,
     /// By pool.
     pub pools: Vec<PoolCounts>,
-    /// Schedulers and workers that were heard of within a day.
+    /// Schedulers and workers with a heartbeat within a day.
     pub instances: Vec<Instance>,
-    /// What the broker says, or why it says nothing.
+    /// The broker's answer, or why it has none.
     pub queues: Result<Queues, String>,
-    /// Executions that failed within the last hour and are failed still.
+    /// Executions that failed within the last hour and are still failed.
     pub failed_last_hour: i64,
-    /// What somebody should look at.
+    /// Conditions that need attention.
     pub warnings: Vec<Warning>,
 }
 
-/// Looks at the platform. It changes nothing, on either server.
+/// Reads the platform's state. It changes nothing, on either server.
 ///
 /// # Errors
 ///
-/// Those of the database; a broker that does not answer is none.
+/// Those of the database; a broker without an answer is no error.
 pub async fn read(store: &Store, settings: &ConsoleSettings) -> Result<Status, OperationError> {
     let overview = status::overview(store, None).await?;
     let host_now = clock::now();
@@ -65,7 +65,7 @@ pub async fn read(store: &Store, settings: &ConsoleSettings) -> Result<Status, O
 }
 
 impl Status {
-    /// As one document.
+    /// Returns the state as one document.
     pub fn document(&self) -> Value {
         json!({
             "database": self.overview,
@@ -81,7 +81,7 @@ impl Status {
         })
     }
 
-    /// What is in a pool's queues; `None`: the broker was not asked, or not about that pool.
+    /// Returns the contents of a pool's queues; `None`: the broker did not report them.
     pub fn queues_of(&self, pool: &PoolCounts) -> Option<&PoolQueues> {
         self.queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool))
     }

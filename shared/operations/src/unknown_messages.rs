@@ -1,7 +1,6 @@
-//! Messages of the failed queue that no row knows: found by a part of their id, shown without secrets, discarded and
-//! restored.
+//! Unknown messages of the failed queue: found by a part of their id, shown without secrets, discarded and restored.
 //!
-//! The sweep of the failed queue records them and carries out what is decided here.
+//! The sweep of the failed queue records them and carries out these decisions.
 
 use serde_json::{Value, json};
 use sexton_model::failures::mask_secrets;
@@ -15,13 +14,13 @@ use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
 use crate::text::line;
 
-/// The shortest beginning of an id that is looked up, in hexadecimal digits.
+/// The shortest beginning of an id that is accepted, in hexadecimal digits.
 pub const MIN_ID_DIGITS: usize = 4;
-/// All of one.
+/// Length of a whole id, in hexadecimal digits.
 const ID_DIGITS: usize = 64;
 
-/// Lists at most `limit` messages, oldest first, from behind the one whose id begins with `after`; with `all`, those
-/// that are gone from the queue as well.
+/// Lists at most `limit` messages, oldest first, from behind the one whose id begins with `after`; with `all`, also
+/// those that are gone from the queue.
 ///
 /// # Errors
 ///
@@ -39,7 +38,7 @@ pub async fn list(
     Ok(unknown_messages::list(store, all, after.as_deref(), limit).await?)
 }
 
-/// How many messages there was no room to record; `None`: there was room for all.
+/// Returns how many messages exceeded the record's limit; `None`: none.
 ///
 /// # Errors
 ///
@@ -48,11 +47,11 @@ pub async fn overflow(store: &Store) -> Result<Option<Overflow>, OperationError>
     Ok(unknown_messages::overflow(store).await?)
 }
 
-/// Finds the one message whose id begins with `text`.
+/// Returns the one message whose id begins with `text`.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] if that cannot be an id, or stands for several; [`NotFound::UnknownMessage`].
+/// [`InvalidRequest`] if that cannot be an id, or matches several; [`NotFound::UnknownMessage`].
 pub async fn find(store: &Store, text: &str) -> Result<UnknownMessage, OperationError> {
     let digits = text.len() <= ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || text.len() < MIN_ID_DIGITS {
@@ -66,7 +65,7 @@ pub async fn find(store: &Store, text: &str) -> Result<UnknownMessage, Operation
     }
 }
 
-/// Finds each of these messages, each once; nothing is done before all are found.
+/// Resolves each of these texts, each message once; fails unless all exist.
 ///
 /// # Errors
 ///
@@ -82,12 +81,12 @@ pub async fn find_ids(store: &Store, texts: &[String]) -> Result<Vec<String>, Op
     Ok(ids)
 }
 
-/// Has the next sweep remove a message; [`restore`] takes it back. Of a message of which only the first part is kept, a
-/// restore could not put back the rest, so it is refused unless `allow_truncated`.
+/// Discards a message: the next sweep removes it; [`restore`] takes that back. If only the beginning of the message
+/// is kept, a restore could not publish it whole, so the discard is refused unless `allow_truncated`.
 ///
 /// # Errors
 ///
-/// [`UnknownMessageError`]; nothing was changed then.
+/// [`UnknownMessageError`]; nothing was changed.
 pub async fn discard(
     store: &Store,
     id: &str,
@@ -102,11 +101,11 @@ pub async fn discard(
     done
 }
 
-/// Takes a discard back: the next sweep publishes what was removed.
+/// Takes a discard back: the next sweep publishes the removed message again.
 ///
 /// # Errors
 ///
-/// [`UnknownMessageError`]; nothing was changed then.
+/// [`UnknownMessageError`]; nothing was changed.
 pub async fn restore(
     store: &Store,
     id: &str,
@@ -119,7 +118,7 @@ pub async fn restore(
     done
 }
 
-/// Refuses to hand out a message of which only the first part is kept.
+/// Checks that a message is kept whole.
 ///
 /// # Errors
 ///
@@ -132,19 +131,19 @@ pub fn check_whole(message: &UnknownMessage) -> Result<(), Conflict> {
     Ok(())
 }
 
-/// Whether only the first part of a message is kept.
+/// Returns whether only the beginning of a message is kept.
 pub fn is_truncated(message: &UnknownMessage) -> bool {
     i64::from(message.kept_bytes) < message.body_bytes
 }
 
-/// A message as one document, with its state.
+/// Returns a message as one document, with its state.
 pub fn document(message: &UnknownMessage) -> Value {
     let mut document = json!(message);
     document["state"] = json!(state(message));
     document
 }
 
-/// What is known of a message beside its body, for a file of its own.
+/// Returns a message's metadata, for a file beside its body.
 pub fn export_document(message: &UnknownMessage, content: &Content) -> Value {
     json!({
         "id": message.id,
@@ -157,20 +156,20 @@ pub fn export_document(message: &UnknownMessage, content: &Content) -> Value {
     })
 }
 
-/// What is kept of a message.
+/// The kept content of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Content {
-    /// The body, perhaps cut.
+    /// The body, perhaps truncated.
     pub body: Vec<u8>,
     /// The properties that Sexton keeps.
     pub properties: Value,
 }
 
-/// Reads what is kept of a message.
+/// Reads the kept content of a message.
 ///
 /// # Errors
 ///
-/// [`NotFound::ForgottenMessage`] when retention was faster.
+/// [`NotFound::ForgottenMessage`] when retention has removed it.
 pub async fn content(store: &Store, id: &str) -> Result<Content, OperationError> {
     let stored: Option<(Vec<u8>, String)> = unknown_messages::content(store, id).await?;
     let (body, properties) = stored.ok_or_else(|| NotFound::ForgottenMessage(id.to_owned()))?;
@@ -181,7 +180,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Content, OperationError>
     Ok(Content { body, properties })
 }
 
-/// Where a message lies in its queue, in a word.
+/// Returns the state of a message in its queue, in a word.
 pub const fn state(message: &UnknownMessage) -> &'static str {
     match (message.gone_at.is_some(), message.discard_at.is_some(), message.restore_at.is_some()) {
         (_, _, true) => "restoring",
@@ -192,12 +191,12 @@ pub const fn state(message: &UnknownMessage) -> &'static str {
     }
 }
 
-/// The body without what looks like a secret, by the rule for params; `None`: it is no JSON, or holds
-/// nothing of that kind, and can be shown as it is.
+/// Returns the body with secrets masked, by the rule for params; `None`: it is no JSON, or has no secrets, and can be
+/// shown as it is.
 pub fn without_secrets(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let mut decoded = value.clone();
-    // Other programs may write their params as a text of JSON.
+    // Other programs may write their params as JSON in a string.
     if let Some(params) = decoded.get_mut("params_scheduler")
         && let Some(Ok(object @ Value::Object(_))) = params.as_str().map(serde_json::from_str)
         && mask_secrets(&object) != object
@@ -208,7 +207,7 @@ pub fn without_secrets(body: &[u8]) -> Option<String> {
     (shown != value).then(|| shown.to_string())
 }
 
-/// What is said of messages that there was no room for.
+/// Describes the messages beyond the record's limit.
 pub fn describe_overflow(overflow: &Overflow) -> String {
     let at_least = if overflow.at_least { "at least " } else { "" };
     format!(

@@ -1,13 +1,12 @@
-//! Which addresses a request may go to.
+//! Decides to which addresses a request may go.
 //!
-//! A URL names a host, and somebody else decides where the host's name leads. So that nobody can turn a request
-//! against what only this process can reach (a database, a cloud's metadata service), a request goes to public
-//! addresses alone unless its configuration allows the host.
+//! A URL names a host, and the owner of that name decides to which address it resolves. So that no owner can
+//! direct a request at systems that only this process can reach (a database, a cloud's metadata service), a
+//! request goes to public addresses alone unless its configuration allows the host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why a request must not go to `address`, as the kind of address that it is; `None` for a public
-/// one.
+/// Returns the kind of an address to which requests must not go; `None` for a public one.
 pub fn blocked_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => v4(address),
@@ -22,7 +21,7 @@ fn v4(address: Ipv4Addr) -> Option<&'static str> {
         [100, 64..=127, ..] => Some("an address of a carrier's network"),
         [127, ..] => Some("a loopback address"),
         [169, 254, ..] => Some("a link-local address"),
-        // Public by its number, and on each of Azure's machines the platform's own (metadata, keys, DNS).
+        // A public address by its number; on each of Azure's machines the platform's own (metadata, keys, DNS).
         [168, 63, 129, 16] => Some("an address of a cloud's platform"),
         [224..=239, ..] => Some("a multicast address"),
         [192, 0, 0 | 2, _]
@@ -47,9 +46,9 @@ fn v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xfc00..=0xfdff, ..] => Some("a private address"),
         [0xfe80..=0xfebf, ..] => Some("a link-local address"),
         [0xff00..=0xffff, ..] => Some("a multicast address"),
-        // Gateways to IPv4: what matters is where they lead.
+        // Gateways to IPv4: the embedded address decides.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => embedded(high, low),
-        // Set apart within what is given out.
+        // Reserved blocks within allocated ranges.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Some("a reserved address"),
         [0x2000..=0x3fff, ..] => None,
         _ => Some("an address that nobody was given"),

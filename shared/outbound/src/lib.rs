@@ -1,9 +1,9 @@
-//! Requests and mail to other systems: address checks, TLS, and limits of time and size.
+//! Sends requests and mail to other systems: address checks, TLS, and limits of time and size.
 //!
-//! [`http`] sends one request over a connection of its own, [`mail`] hands one mail to a mail server. Both end
-//! within a time that the caller gives, read a bounded part of what the other side sends, and keep no pool and
-//! no background task: dropping the future closes the connection. [`address`] says which addresses a request
-//! may go to, [`tls`] which certificates are trusted.
+//! [`http`] sends one request over a new connection, [`mail`] sends one mail to a mail server. Both end within
+//! a time that the caller gives, read a bounded number of bytes from the other side, and keep no pool and no
+//! background task: dropping the future closes the connection. [`address`] decides to which addresses a request
+//! may go, [`tls`] which certificates are trusted.
 //!
 //! The crate knows nothing of tasks, secrets or retries. A caller maps [`http::ResponseMeaning`],
 //! [`http::HttpError`] and [`mail::MailError`] to what follows from them.

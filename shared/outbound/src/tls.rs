@@ -1,5 +1,4 @@
-//! TLS to other systems: rustls with ring, and the system's roots, or those that SSL_CERT_FILE and SSL_CERT_DIR
-//! name in their place.
+//! TLS to other systems: rustls with ring, and the system's roots, or those in SSL_CERT_FILE and SSL_CERT_DIR.
 
 use std::error::Error;
 use std::io;
@@ -14,32 +13,32 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 pub struct TlsClient(Arc<OnceLock<Arc<ClientConfig>>>);
 
 impl TlsClient {
-    /// A client that trusts these roots alone.
+    /// Creates a client that trusts these roots alone.
     pub fn with_roots(roots: RootCertStore) -> Self {
         Self(Arc::new(OnceLock::from(client_with_roots(roots))))
     }
 
-    /// The configuration, made at the first call. A thread of its own makes it, because reading the roots may
-    /// wait for a disk.
+    /// Returns the configuration, built at the first call. A separate thread builds it, because reading the
+    /// roots may wait for a disk.
     pub(crate) async fn config(&self) -> Arc<ClientConfig> {
         if let Some(made) = self.0.get() {
             return Arc::clone(made);
         }
-        // The runtime gives no thread any more only while it ends.
+        // The runtime refuses a thread only while it shuts down.
         let made =
             tokio::task::spawn_blocking(system_client).await.unwrap_or_else(|_| system_client());
         Arc::clone(self.0.get_or_init(|| made))
     }
 
-    /// Whether the roots have been read.
+    /// Returns whether the roots have been read.
     pub fn is_loaded(&self) -> bool {
         self.0.get().is_some()
     }
 }
 
-/// A client that trusts the system's roots.
+/// Builds a client configuration that trusts the system's roots.
 ///
-/// A system without roots trusts nobody; each connection then says so.
+/// A system without roots trusts no server; each connection then reports that.
 fn system_client() -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -55,10 +54,9 @@ fn client_with_roots(roots: RootCertStore) -> Arc<ClientConfig> {
     Arc::new(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The remedy for this error, to be put behind its message; empty if there is none to name.
+/// Returns the remedy for this error, to append to its message; empty if none is known.
 ///
-/// The remedy for an unknown issuer is in the hands of the process's operator, and the library's message does
-/// not name it.
+/// The operator of the process must act on an unknown issuer, and the library's message does not say how.
 pub(crate) fn advice(error: &(dyn Error + 'static)) -> &'static str {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -72,7 +70,7 @@ pub(crate) fn advice(error: &(dyn Error + 'static)) -> &'static str {
 }
 
 fn is_unknown_issuer(error: &(dyn Error + 'static)) -> bool {
-    // An IO error passes its inner one over when it is asked for its source.
+    // An IO error returns its inner error's source as its own, so the inner error is read directly.
     let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     let found = match inner {
         Some(inner) => inner.downcast_ref::<rustls::Error>(),

@@ -1,4 +1,4 @@
-//! Attempts, as people look at them.
+//! Read access to attempts, for the console.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// A row of `attempts` without its output, with its worker's name as far as it is still known; the
-/// other fields bear the columns' names.
+/// A row of `attempts` without its output, with its worker's name while that is known; the other fields are named
+/// after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Attempt {
@@ -29,7 +29,7 @@ pub struct Attempt {
     pub late_at: Option<DateTime<Utc>>,
 }
 
-/// An attempt, and what it wrote if a worker before [`crate::output`] ran it.
+/// An attempt, with its output if a worker from before [`crate::output`] ran it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct AttemptOutput {
@@ -39,7 +39,7 @@ pub struct AttemptOutput {
     pub output: Option<Value>,
 }
 
-/// The newest `limit` attempts of an execution, oldest first.
+/// Returns the newest `limit` attempts of an execution, oldest first.
 pub async fn list_by_execution(
     store: &Store,
     id: Uuid,
@@ -62,7 +62,7 @@ pub async fn list_by_execution(
     Ok(attempts)
 }
 
-/// What one attempt wrote; `None` for the number: the last one. `None` if there is no such attempt.
+/// Returns the output of one attempt, of the last one if the number is `None`. `None` if the attempt does not exist.
 pub async fn output(
     store: &Store,
     id: Uuid,

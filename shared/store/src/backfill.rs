@@ -1,19 +1,18 @@
-//! Backfill: claim firings of the past that have no execution.
+//! Backfill: claims past firings that have no execution.
 //!
-//! The keys are the scheduler's own, so whatever has an execution, or gets one from a planner meanwhile, is
-//! left alone: the unique row is the guard, as with every claim. What was a gap runs now, and the gap stays
-//! on record.
+//! The keys are the scheduler's, so a firing that has an execution, or gets one from a planner meanwhile, stays as it
+//! is: the unique row is the guard, as with every claim. A firing that was in a gap runs now, and the gap stays on
+//! record.
 //!
-//! **A batch is a transaction**: it locks the job, so that nobody else claims for it, and shares the row in
-//! which retention writes up to where it has removed rows; a firing from before that is refused, because
-//! its key is forgotten and it could run a second time. Then it computes the next firings from the
-//! schedules that the job had, inserts those whose key is new, and writes the audit. Rows are due one after
-//! the other by the rate, and owed from that instant on: the relay publishes them. A crash between two
-//! batches leaves those before; called again, they are known and the rest follows.
+//! **A batch is a transaction.** It locks the job, so that no other process claims for it, and shares the row in
+//! which retention records up to where it has removed rows; an earlier firing is refused, because its key is
+//! forgotten and it could run a second time. Then it computes the next firings from the schedules that the job had,
+//! inserts those with a new key, and writes the audit. Rows become due one after the other at the given rate, with
+//! unpublished tickets that the relay publishes at that instant. A crash between two batches keeps the finished ones;
+//! a repeated call skips them as known and makes the remaining ones.
 //!
-//! **Overlap.** A policy other than `allow` would skip all but one of many firings at once. So it has to be
-//! overridden, which is recorded with each row: such an execution neither waits for others of its job nor
-//! holds them up.
+//! **Overlap.** A policy other than `allow` would skip all but one of many firings at once. So the caller has to
+//! override it, which each row records: such an execution neither waits for others of its job nor delays them.
 
 use std::collections::HashMap;
 
@@ -33,12 +32,12 @@ use crate::notifications::Notification;
 use crate::operator::{AuditContext, is_lock_timeout, notify, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
-/// Firings of one transaction.
+/// Maximum number of firings in one transaction.
 pub const MAX_BATCH_FIRINGS: usize = 500;
-/// The most executions that one backfill should make; whoever asks counts them first, with a dry run.
+/// Maximum number of executions that one backfill should make; the caller counts them first with a dry run.
 pub const MAX_BACKFILL_EXECUTIONS: u64 = 20_000;
 
-/// What is to be backfilled.
+/// A backfill's job, range and options.
 #[derive(Clone, Copy, Debug)]
 pub struct Backfill<'a> {
     /// The job's name.
@@ -47,13 +46,13 @@ pub struct Backfill<'a> {
     pub from: DateTime<Utc>,
     /// The last instant, included.
     pub to: DateTime<Utc>,
-    /// How fast they become due; `None`: all at once.
+    /// How fast the executions become due; `None`: all at once.
     pub rate: Option<Rate>,
-    /// Whether they run beside each other and beside others, whatever the job's policy.
+    /// Whether the executions overlap with each other and with others, against the job's policy.
     pub allow_overlap: bool,
     /// `<instance>:<pid>` of the caller.
     pub claimed_by: &'a str,
-    /// Only say what would be done.
+    /// Only report what the batch would do.
     pub dry_run: bool,
 }
 
@@ -64,42 +63,42 @@ pub struct BatchStart {
     pub from: DateTime<Utc>,
     /// When the first execution of the whole backfill was due.
     pub start: DateTime<Utc>,
-    /// How many it has made so far.
+    /// Number of executions made so far.
     pub made: u64,
 }
 
-/// What became of a firing.
+/// The result for one firing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BackfilledFiring {
     /// The firing.
     pub scheduled_for: DateTime<Utc>,
     /// Its key.
     pub execution_key: String,
-    /// Its execution; `None`: it would be made.
+    /// Its execution; `None`: a real run would make one.
     pub execution: Option<Uuid>,
-    /// When that is due; `None`: it was there before, and is as it was.
+    /// When the new execution is due; `None`: it existed before and is unchanged.
     pub due_at: Option<DateTime<Utc>>,
 }
 
-/// What a batch did, or would do.
+/// The result of a batch, or of its dry run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
     /// Oldest first.
     pub firings: Vec<BackfilledFiring>,
-    /// `None`: that was the last one.
+    /// Where the next batch begins; `None`: this was the last one.
     pub next: Option<BatchStart>,
 }
 
-/// Why a batch was not made.
+/// Why a batch was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BackfillError {
-    /// There is no job of this name.
+    /// No job has this name.
     #[error("there is no job {0:?}")]
     Missing(String),
     /// The range ends before it begins.
     #[error("the range ends before it begins")]
     Backwards,
-    /// It reaches beyond the present, which the schedulers see to.
+    /// The range ends in the future, which belongs to the schedulers.
     #[error(
         "the range ends at {to}, after the present ({now}); what lies ahead is claimed by the schedulers"
     )]
@@ -109,24 +108,24 @@ pub enum BackfillError {
         /// The present.
         now: DateTime<Utc>,
     },
-    /// It reaches back to where executions may have been removed.
+    /// The range begins where retention may have removed executions.
     #[error(
         "executions from before {0} may have been removed by retention, and a firing whose execution \
          was removed would run a second time; begin there or later"
     )]
     Pruned(DateTime<Utc>),
-    /// It reaches back to before the oldest schedule that is known.
+    /// The range begins before the oldest schedule that is known.
     #[error("the job's schedule before {0} is not known any more; begin after that")]
     Forgotten(DateTime<Utc>),
-    /// The job's policy is not `allow`, and was not overridden.
+    /// The job's policy is not `allow`, and the caller has not overridden it.
     #[error(
         "the job's overlap policy is {0}, by which all but one of many firings at once would not run"
     )]
     Overlap(String),
-    /// Somebody kept the job locked for 5 s. Try again.
+    /// Another transaction kept the job locked for 5 s. Try again.
     #[error("job {0:?} is locked by somebody else; try again")]
     Locked(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -139,12 +138,12 @@ struct JobColumns {
     now: DateTime<Utc>,
 }
 
-/// Makes the next batch of a backfill, from its beginning if `place` is `None`. `fresh_id` is asked for
-/// the id of each new execution.
+/// Makes the next batch of a backfill, the first one if `place` is `None`. `fresh_id` yields the id of each new
+/// execution.
 ///
 /// # Errors
 ///
-/// [`BackfillError`]; nothing of this batch was done then.
+/// [`BackfillError`]; the batch has then written nothing.
 pub async fn create_batch(
     store: &Store,
     request: Backfill<'_>,
@@ -166,7 +165,7 @@ pub async fn create_batch(
     check_request(&request, &job, place)?;
     let history = read_history(&mut tx, job.id, place.from).await?;
     let mut stretch = history.firings(place.from, request.to, MAX_BATCH_FIRINGS);
-    // On these days the job was not to run.
+    // The job's calendar excludes these days.
     stretch.firings.retain(|firing| !history.excludes(firing.at));
     let known = find_known_keys(&mut tx, job.id, &stretch.firings).await?;
     let mut made = place.made;
@@ -190,7 +189,7 @@ pub async fn create_batch(
         })
         .collect();
     if rows.is_empty() {
-        // Nothing was written; waited for, so that whoever asks next finds the job unlocked.
+        // Nothing was written. The wait lets the next caller find the job unlocked.
         with_client_timeout(tx.rollback()).await.map_err(StoreError::from)?;
     } else {
         insert(&mut tx, &request, &job, &rows, by).await?;
@@ -201,8 +200,8 @@ pub async fn create_batch(
     Ok(Batch { firings, next })
 }
 
-/// The job, locked, and up to where its executions may be gone, which stays so until the commit: first the
-/// job and then that row, as retention locks that row and then executions.
+/// Locks the job and reads up to where retention may have removed its executions; both stay so until the commit. The
+/// job is locked before that row, as retention locks that row before executions.
 async fn lock_job(
     connection: &mut PgConnection,
     name: &str,
@@ -252,7 +251,8 @@ fn check_request(
     Ok(())
 }
 
-/// The job's schedules. Before there was a job nothing can have run: of then its first schedule counts.
+/// Reads the job's schedules. Its first schedule also covers the time before the job existed, when nothing can have
+/// run.
 async fn read_history(
     connection: &mut PgConnection,
     job: Uuid,
@@ -296,8 +296,8 @@ fn backfilled_firing(
     BackfilledFiring { scheduled_for: firing.at, execution_key: firing.key, execution, due_at }
 }
 
-/// The audit and the rows. That no key of these is there was read under the job's lock, without which
-/// nobody claims; whatever were there all the same stays as it is.
+/// Writes the audit and the rows. The caller has checked under the job's lock, which every claim takes, that these
+/// keys are free; a row that exists all the same stays as it is.
 async fn insert(
     connection: &mut PgConnection,
     request: &Backfill<'_>,

@@ -1,20 +1,20 @@
-//! Bulks: one of an operator's actions on many executions, at any size.
+//! Bulks: one operator action on many executions, at any size.
 //!
-//! **What is meant** is written down first. A bulk begins as `preparing`, and the schedulers select its items
-//! in portions, each up to where the one before came ([`prepare()`]), so that a million of them are neither one
-//! transaction nor in anybody's memory. Only what had ended when the operator looked is meant, at the attempt
-//! number that it had then.
+//! **The selection is written first.** A bulk begins as `preparing`, and the schedulers select its items in portions,
+//! each from where the previous one ended ([`prepare()`]), so that a million items need neither one transaction nor
+//! one process's memory. A bulk selects only executions that had ended when the operator looked, at the attempt
+//! number that they had then.
 //!
-//! **It is carried out** by any scheduler, portion by portion ([`execute_batch()`]): one transaction locks the bulk
-//! (so that two schedulers never share its pace and its canary), locks the executions in the order of their
-//! ids, moves those that are still as they were seen, records each in the audit, and counts. So after a crash
-//! anywhere every item is either done, recorded and counted, or none of it; and what an operator, a worker or
-//! another bulk did meanwhile is refused, and said so at the item.
+//! **Any scheduler carries it out**, portion by portion ([`execute_batch()`]): one transaction locks the bulk (so
+//! that two schedulers never share its pace and its canary), locks the executions in the order of their ids, moves
+//! those that are unchanged since the selection, records each in the audit, and counts. So after a crash every item
+//! is either done, recorded and counted, or untouched. An item that an operator, a worker or another bulk has changed
+//! meanwhile is refused, and the item says so.
 //!
-//! **Where a job has a verify task**, the items of that job wait until it has said that their effect has not
-//! happened ([`process_questions()`]).
+//! **If a job has a verify task**, its items wait until that task has answered that their effect has not happened
+//! ([`process_questions()`]).
 //!
-//! The program that asked may end at any time; it only watches.
+//! The program that created the bulk may end at any time; it only watches.
 
 mod blocked_questions;
 mod canary;
@@ -53,10 +53,10 @@ pub use verify_command::{count_unasked, record_verify_command};
 
 use crate::{Store, StoreError};
 
-/// How many bulks a scheduler looks at in one round.
+/// Maximum number of bulks that a scheduler serves in one round.
 pub const MAX_ACTIVE_BULKS: usize = 100;
 
-/// A row of `bulks`; the fields bear the columns' names.
+/// A row of `bulks`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Bulk {
@@ -86,13 +86,13 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// How many items nothing was done about yet, of those that are selected.
+    /// Number of selected items that are still open.
     pub const fn remaining(&self) -> i64 {
         self.selected - self.done - self.refused - self.resolved - self.left_alone
     }
 }
 
-/// One bulk.
+/// Returns one bulk.
 pub async fn find(store: &Store, id: i64) -> Result<Option<Bulk>, StoreError> {
     Ok(sqlx::query_as!(
         Bulk,
@@ -107,7 +107,7 @@ pub async fn find(store: &Store, id: i64) -> Result<Option<Bulk>, StoreError> {
     .await?)
 }
 
-/// The newest bulks, at most `limit`; `before`: only older ones than this.
+/// Returns the newest bulks, at most `limit`, and only those older than `before` if that is given.
 pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<Bulk>, StoreError> {
     Ok(sqlx::query_as!(
         Bulk,
@@ -123,9 +123,9 @@ pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<
     .await?)
 }
 
-/// Which bulks a scheduler has to look at, at most [`MAX_ACTIVE_BULKS`]: the oldest first, but those after `after`
-/// before all others, so that a hundred that wait for something hold up none. One of whose open items nobody has
-/// answered for yet is not among them: it comes back with the first answer.
+/// Returns the bulks that a scheduler has to serve, at most [`MAX_ACTIVE_BULKS`]: oldest first, but those after
+/// `after` before all others, so that a hundred waiting bulks delay no other. A bulk whose open items all wait for an
+/// answer is left out until the first answer.
 pub async fn list_active(store: &Store, after: i64) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_alive

@@ -1,13 +1,13 @@
-//! Catch-up that is held: what there is of it, and what an operator makes of it.
+//! Held catch-up: its state, and its end by an operator.
 //!
-//! Planners begin a hold and set firings aside ([`crate::firing::ClaimTransaction::read_clock`]);
-//! only an operator ends it. [`settle()`] goes through the jobs in batches, each one transaction: lock the
-//! jobs, give what was set aside its dispositions (rows and gaps by the jobs' misfire policies as of
-//! when it was set aside, or gaps alone), delete it, record the deed. The last transaction ends the
-//! hold, alone with its row, and only if nothing is set aside any more.
+//! Planners begin a hold and set firings aside ([`crate::firing::ClaimTransaction::read_clock`]); only an operator
+//! ends it. [`settle()`] handles the jobs in batches, each one transaction: lock the jobs, give the firings that were
+//! set aside their dispositions (rows and gaps by the jobs' misfire policies of that time, or gaps alone), delete
+//! them from the hold, write the audit. The last transaction ends the hold; it touches only the hold's row, and only
+//! if no firing is set aside any more.
 //!
-//! A crash in between leaves the hold and what was not decided yet: the same call again does the rest.
-//! Rows that were claimed owe their tickets; the relay publishes them.
+//! A crash in between leaves the hold and the undecided firings; the same call again does the rest. The relay
+//! publishes the tickets of the claimed rows.
 
 mod settle;
 
@@ -22,37 +22,37 @@ use crate::{Store, StoreError};
 
 pub use settle::settle;
 
-/// So many late jobs are counted at the most.
+/// Maximum number of late jobs that are counted.
 pub const MAX_COUNTED_LATE_JOBS: i64 = 10_000;
 
-/// A hold that has no end yet.
+/// A hold that has not ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hold {
     /// `forward` or `backward`: how the database's time jumped.
     pub reason: String,
-    /// The last instant seen before it.
+    /// The last instant seen before the jump.
     pub last_seen: DateTime<Utc>,
-    /// The database's time after it.
+    /// The database's time after the jump.
     pub noticed_at: DateTime<Utc>,
-    /// By which scheduler, as `<instance>:<pid>`.
+    /// The scheduler that noticed it, as `<instance>:<pid>`.
     pub noticed_by: String,
-    /// Jobs of which firings are set aside.
+    /// Number of jobs with firings set aside.
     pub jobs: i64,
-    /// How many firings those are.
+    /// Number of firings set aside.
     pub firings: i64,
 }
 
-/// What becomes of what was set aside.
+/// An operator's decision about the firings that are set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HoldDecision {
-    /// The jobs' misfire policies judge it.
+    /// The jobs' misfire policies judge them.
     Release,
-    /// It is given up: gaps with the reason `held`.
+    /// They become gaps with the reason `held`.
     Discard,
 }
 
 impl HoldDecision {
-    /// As the database writes it.
+    /// The value in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Release => "released",
@@ -61,40 +61,40 @@ impl HoldDecision {
     }
 }
 
-/// What was done.
+/// The result of a release or discard.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct SettledHold {
-    /// Jobs that were decided.
+    /// Number of jobs that were decided.
     pub jobs: usize,
-    /// Executions that are to run.
+    /// Number of executions claimed.
     pub claimed: usize,
-    /// Firings that are recorded as skipped.
+    /// Number of firings recorded as skipped.
     pub skipped: usize,
-    /// Firings that had been claimed before.
+    /// Number of firings that had been claimed before.
     pub known: usize,
-    /// Firings that are counted in gaps.
+    /// Number of firings counted in gaps.
     pub missed: u64,
-    /// Jobs whose rows cannot be read: theirs stays set aside.
+    /// Jobs whose rows cannot be read; their firings stay set aside.
     pub unreadable: Vec<String>,
     /// Whether the hold is over.
     pub ended: bool,
-    /// After a discard that ended the hold: active jobs that are late, and that no scheduler had set
-    /// aside. They are caught up by their policies. [`MAX_COUNTED_LATE_JOBS`] stands for more as well.
+    /// After a discard that ended the hold: number of active jobs that are late and that no scheduler had set aside.
+    /// Their policies catch them up. [`MAX_COUNTED_LATE_JOBS`] also means more.
     pub late_jobs: i64,
 }
 
-/// Why it was not done, or not all of it.
+/// Why a release or discard failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum SettleError {
-    /// Somebody kept jobs locked for 5 s. What was decided before stays so; try again.
+    /// Other transactions kept jobs locked for 5 s. Earlier batches stay decided; try again.
     #[error("the jobs are locked by somebody else; try again")]
     Locked,
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The hold, if catch-up is held, and how much is set aside.
+/// Returns the hold, if catch-up is held, and how much is set aside.
 pub async fn find_hold(store: &Store) -> Result<Option<Hold>, StoreError> {
     Ok(sqlx::query_as!(
         Hold,
@@ -108,24 +108,24 @@ pub async fn find_hold(store: &Store) -> Result<Option<Hold>, StoreError> {
     .await?)
 }
 
-/// What a run that was set aside finds of its job, after the runs before it.
+/// A job's state as a run that was set aside finds it, after the runs before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrecedingRuns {
-    /// What of the job has not ended.
+    /// The job's executions that have not ended.
     under_way: UnderWay,
     /// How many of its firings may still run; `None`: any number.
     left: Option<u32>,
-    /// How many begin before, of the same release.
+    /// How many executions of the same release begin before this one.
     begun: u64,
 }
 
 impl PrecedingRuns {
-    /// What the first run of `job` finds.
+    /// Returns the state that the first run of `job` finds.
     pub fn first_of(job: &DueJob) -> Self {
         Self { under_way: job.under_way, left: job.constraints.runs_left(job.runs_used), begun: 0 }
     }
 
-    /// What the run after the one with this plan finds.
+    /// Updates the state for the run after the one with this plan.
     pub fn add(&mut self, plan: &Plan) {
         self.left = self.left.map(|left| left.saturating_sub(plan.runs()));
         self.begun += plan.begins();
@@ -139,7 +139,7 @@ impl PrecedingRuns {
     }
 }
 
-/// How many firings are set aside, of the jobs `names` or of all.
+/// Counts the firings that are set aside, of the jobs `names` or of all.
 pub async fn count_held_firings(
     store: &Store,
     names: Option<&[String]>,
@@ -155,7 +155,7 @@ pub async fn count_held_firings(
     .await?)
 }
 
-/// What a plan makes of one run that was set aside, if it is released. `job` is as it is read for it.
+/// Plans the release of one run that was set aside. `job` is as it was read for this run.
 ///
 /// # Errors
 ///
@@ -187,13 +187,13 @@ pub fn plan_release(
     };
     let plan = release_at_most(&due, (begun, left), run.last, run.held_at);
     let counted: u64 = plan.gaps.iter().map(|gap| u64::from(gap.count)).sum();
-    // A program of a version before gave the job another schedule, and left this behind.
+    // An older version of the program gave the job another schedule, and left this run behind.
     let is_of_another = counted + plan.firings.len() as u64 != u64::from(run.count);
     Ok(if is_of_another { whole(GapReason::Rescheduled) } else { plan })
 }
 
-/// What a release makes of a policy: newer firings have been claimed since, so it replaces nothing, and
-/// waits until the job is free.
+/// Returns the overlap policy that a release applies: newer firings have been claimed since, so a released firing
+/// replaces nothing and waits until the job is free.
 const fn release_overlap(policy: Overlap) -> Overlap {
     match policy {
         Overlap::Replace => Overlap::Queue,

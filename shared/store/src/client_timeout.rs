@@ -1,9 +1,9 @@
-//! A limit for every statement, on the side of who asks.
+//! A client-side time limit for every statement.
 //!
-//! The server ends a statement after 30 s and says so. If even that does not arrive, the server, its
-//! host or the way to it has vanished without a word, and nobody would ever end the wait: TCP alone
-//! does not notice. So whoever asks gives the connection up. Those who need to know sooner set a
-//! shorter limit around it: [`crate::timeout::with_timeout`].
+//! The server ends a statement after 30 s and reports it. If even that report does not arrive, the server, its host
+//! or the network has vanished silently, and the wait would never end, because TCP alone does not notice. So the
+//! client gives the connection up. Callers that need to know sooner set a shorter limit around it:
+//! [`crate::timeout::with_timeout`].
 
 use std::time::Duration;
 
@@ -16,38 +16,39 @@ use tokio::time::{Instant, timeout_at};
 use crate::Store;
 use crate::timeout::timeout_error;
 
-/// For a connection out of the pool (5 s), the statement (30 s) and its way: an answer that is not
-/// there by then does not come.
+/// The sum of the wait for a connection from the pool (5 s), the statement (30 s) and the network: a later answer
+/// never comes.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// An executor whose answers come within [`CLIENT_TIMEOUT`], or else are an error.
+/// An executor that fails if an answer takes longer than [`CLIENT_TIMEOUT`].
 #[derive(Debug)]
 pub(crate) struct WithTimeout<E>(pub(crate) E);
 
 impl Store {
-    /// To run one statement on.
+    /// Returns an executor for one statement.
     pub(crate) fn with_timeout(&self) -> WithTimeout<&sqlx::PgPool> {
         WithTimeout(self.pool())
     }
 
     /// Begins a transaction.
     ///
-    /// In a task of its own, which whoever gives the wait up leaves to its end: dropped in the middle, the
-    /// library would put a connection back into the pool on which a transaction has begun, and what others
-    /// did on it, and were told was done, would be undone with it.
+    /// This runs in a task of its own, which goes on if the caller stops waiting. If it were dropped in the middle,
+    /// the library would return a connection with an open transaction to the pool, and statements that others run on
+    /// that connection and believe committed would be rolled back with it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
         let pool = self.pool().clone();
-        let begun = tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
-        begun.await.unwrap_or(Err(Error::WorkerCrashed))
+        let transaction =
+            tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
+        transaction.await.unwrap_or(Err(Error::WorkerCrashed))
     }
 }
 
-/// Commits. On an error it may have been carried out.
+/// Commits. After an error the commit may still have happened.
 pub(crate) async fn commit(tx: Transaction<'_, Postgres>) -> Result<(), Error> {
     with_client_timeout(tx.commit()).await
 }
 
-/// Waits for an answer for [`CLIENT_TIMEOUT`] at most.
+/// Waits for an answer for at most [`CLIENT_TIMEOUT`].
 pub(crate) async fn with_client_timeout<T>(
     answer: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {

@@ -12,12 +12,12 @@ use crate::StoreError;
 use crate::client_timeout::with_client_timeout;
 use crate::session_settings::{Route, SessionSettings, check_same_database};
 
-/// How long a connection that comes back to the pool may take to show that it still answers.
+/// How long the ping of a connection that returns to the pool may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection that came back less than this ago has just answered, and is not asked again when it is taken.
+/// A connection that was idle for less than this has just answered, and is not pinged when it is taken.
 pub(crate) const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 
-/// How to connect.
+/// Options of the connections.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// `postgres://user:password@host:port/database`.
@@ -27,18 +27,18 @@ pub struct StoreOptions {
     pub direct_url: Option<String>,
     /// Shown in `pg_stat_activity`.
     pub application: String,
-    /// The most connections; each [`crate::notifications::Listener`] has one of its own besides.
+    /// Maximum number of connections; each [`crate::notifications::Listener`] adds one.
     pub pool_size: u32,
     /// How long a call waits for a connection.
     pub acquire_timeout: Duration,
-    /// The server ends a statement of ours that takes longer.
+    /// How long a statement may run before the server ends it.
     pub statement_timeout: Duration,
-    /// Where the operator is whose actions are recorded: host, process, terminal.
+    /// The operator's origin for the audit: host, process, terminal.
     pub from_where: Option<String>,
 }
 
 impl StoreOptions {
-    /// Ten connections, 5 s for a connection, 30 s for a statement.
+    /// Defaults: ten connections, 5 s for a connection, 30 s for a statement.
     pub fn new(url: impl Into<String>, application: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -51,7 +51,7 @@ impl StoreOptions {
         }
     }
 
-    /// What its connections must have.
+    /// Returns the settings of its connections.
     pub(crate) fn settings(&self) -> SessionSettings {
         SessionSettings { statement_timeout: self.statement_timeout }
     }
@@ -75,11 +75,11 @@ struct ConnectSettings {
 }
 
 impl Store {
-    /// Prepares the pool. Nothing is connected yet, so this succeeds while the server is away.
+    /// Prepares the pool. The first use connects, so this succeeds while the server is down.
     ///
-    /// Every connection gets `synchronous_commit = on` and `READ COMMITTED`, whatever the server's
-    /// or the role's defaults are: the protocol's promises stand on both. One that does not get them is
-    /// refused: see [`Self::check_settings`].
+    /// Every connection gets `synchronous_commit = on` and `READ COMMITTED`, whatever the server's or the role's
+    /// defaults: the protocol's promises rest on both. A connection without them is refused: see
+    /// [`Self::check_settings`].
     ///
     /// # Errors
     ///
@@ -109,12 +109,12 @@ impl Store {
         Ok(Self { pool, connect: Arc::new(connect) })
     }
 
-    /// The pool, for this crate's functions and for tests that look at rows.
+    /// Returns the pool, for this crate's functions and for tests that read rows.
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// The most connections that the pool opens.
+    /// Returns the maximum number of connections in the pool.
     pub fn connections(&self) -> u32 {
         self.pool.options().get_max_connections()
     }
@@ -138,7 +138,7 @@ impl Store {
             .connect_lazy_with(self.connect.direct.clone())
     }
 
-    /// A connection outside of the pool, with what `options` add to the settings of all.
+    /// Opens a connection outside the pool, with `options` added to the common settings.
     pub(crate) async fn connect(
         &self,
         options: &PgConnectOptions,
@@ -174,7 +174,7 @@ impl Store {
         Ok(with_client_timeout(connecting).await?)
     }
 
-    /// Asks the server for a sign of life.
+    /// Checks that the server answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         sqlx::query("SELECT 1").execute(self.with_timeout()).await?;
         Ok(())
@@ -194,10 +194,10 @@ pub(crate) fn connect_options(
     let connect = PgConnectOptions::from_str(url)
         .map_err(StoreError::Refused)?
         .application_name(&options.application)
-        // A slow statement is told by whoever waits for it, without its whole text.
+        // The caller that waits for a slow statement reports it, without its whole text.
         .disable_statement_logging()
         .options(options.settings().options());
-    // The default of the audit's column, so that no statement can forget to say it.
+    // The default of the audit's column, so that every statement records it.
     Ok(match &options.from_where {
         Some(place) => connect.options([("sexton.from_where", place)]),
         None => connect,

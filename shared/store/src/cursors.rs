@@ -1,9 +1,9 @@
-//! Cursors that older data of the zones computed.
+//! Recomputes cursors that come from older time zone data.
 //!
-//! A cursor is the first firing after some instant (`planned_until`), by the data of whoever computed
-//! it (`tz_version`). A program with newer data computes it again from there: what then lies before
-//! the present is late, and judged as any late firing is; what moved is told. Newer rows are left to
-//! newer programs, so that two versions side by side do not move a cursor to and fro.
+//! A cursor is the first firing after some instant (`planned_until`), by the data of the program that computed it
+//! (`tz_version`). A program with newer data computes it again from there: a cursor that then lies in the past is
+//! late, and is judged like any late firing; a cursor that moved is reported. A program leaves rows from newer data
+//! alone, so that two versions side by side do not move a cursor to and fro.
 
 use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
@@ -18,43 +18,43 @@ use crate::notifications::Notification;
 use crate::operator::notify;
 use crate::{Store, StoreError};
 
-/// A cursor that stood elsewhere by newer data.
+/// A cursor that newer data moved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MovedCursor {
     /// The job.
     pub name: String,
     /// Its zone.
     pub timezone: String,
-    /// Where it stood.
+    /// The old cursor.
     pub from: DateTime<Utc>,
-    /// Where it stands; `None`: the job never fires again.
+    /// The new cursor; `None`: the job never fires again.
     pub to: Option<DateTime<Utc>>,
-    /// The data that it was computed by; `None`: not known.
+    /// The version of the data that computed the old cursor; `None`: unknown.
     pub by: Option<String>,
 }
 
-/// What one batch found.
+/// The result of one batch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recomputed {
-    /// Jobs that were looked at.
+    /// Number of jobs examined.
     pub jobs: usize,
-    /// Those whose cursor moved.
+    /// The cursors that moved.
     pub moved: Vec<MovedCursor>,
     /// Where the next batch begins; `None`: this was the last one.
     pub next: Option<RecomputePosition>,
 }
 
-/// The last job that a batch looked at, in the order in which they are looked at: by the release of the
-/// data that computed the cursor, then by id.
+/// The last job that a batch examined, in the order of the version of the data that computed the cursor, then of the
+/// id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecomputePosition {
     version: String,
     id: JobId,
 }
 
-/// Computes the cursors of up to `limit` jobs anew that older data computed, from the job after
-/// `after` on. Jobs that somebody else has locked are passed over: ask again later. One transaction; a
-/// crash leaves the cursors as they were. Reads no more of the table than these jobs, however many there are.
+/// Recomputes the cursors of up to `limit` jobs that older data computed, from the job after `after` on. Skips jobs
+/// that another transaction has locked: call again later. One transaction; a crash leaves the cursors as they were.
+/// Reads only these jobs' rows, however large the table is.
 pub async fn recompute(
     store: &Store,
     after: Option<&RecomputePosition>,
@@ -85,7 +85,7 @@ pub async fn recompute(
         moved: Vec::new(),
         next: rows.last().filter(|_| rows.len() as i64 == limit).map(Row::looked_at),
     };
-    // A schedule that cannot be read is told by the planner when it is due.
+    // The planner reports an unreadable schedule when the job is due.
     let read: Vec<(Row, Timetable)> = rows
         .into_iter()
         .filter_map(|row| row.timetable().map(|timetable| (row, timetable)))
@@ -174,7 +174,7 @@ impl Row {
         )
     }
 
-    /// Where the cursor stands, by its nominal time.
+    /// Returns the cursor's nominal time.
     fn nominal(&self) -> Option<DateTime<Utc>> {
         let (schedule, constraints) = (self.schedule()?, self.constraints()?);
         let cursor =

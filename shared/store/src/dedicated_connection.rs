@@ -1,14 +1,14 @@
-//! A connection that its holder keeps, for statements that come one after the other all the time.
+//! A connection outside the pool, for a holder that runs one statement after the other all the time.
 //!
-//! What the pool lends it asks for a sign of life when it comes back, twice, and lends to whoever asks next.
-//! For a statement of a millisecond these questions are a good part of the work. A connection of one's own is asked
-//! only after a rest, and is given up when its last answer was not told to have come: after an error, a time
-//! limit, or a future that was dropped.
+//! The pool pings a connection when it comes back and when it is taken again. For a statement that takes a
+//! millisecond these pings are a good part of the work. A dedicated connection is pinged only after it was idle, and
+//! is closed unless its holder has confirmed that the last answer arrived: after an error, a time limit, or a dropped
+//! future.
 //!
-//! **Plans.** By default PostgreSQL plans a statement of one row again each time, since that looks cheaper than the plan for
-//! any number of rows, and planning takes longer than the statement. Where all statements look rows up by their keys
-//! ([`DedicatedConnection::for_key_lookups`]) they are planned once, and for nothing else: a plan that was made while a table was nearly
-//! empty would otherwise read all of it, a batch later a million rows.
+//! **Plans.** By default PostgreSQL plans a one-row statement again each time, because that looks cheaper than the
+//! generic plan, and planning takes longer than the statement. Where all statements look rows up by their keys
+//! ([`DedicatedConnection::for_key_lookups`]) they are planned once. No other statement may run there: a plan that
+//! was made while a table was nearly empty would otherwise read the whole table, a batch later a million rows.
 
 use std::ops::{Deref, DerefMut};
 
@@ -21,9 +21,9 @@ use crate::client_timeout::with_client_timeout;
 use crate::connect::{PING_AFTER_IDLE, ping_with_timeout};
 use crate::{Store, StoreError};
 
-/// Where statements can be run: on whatever connection of a pool is free, or on one that is kept.
+/// A source of executors: any free connection of a pool, or one dedicated connection.
 pub trait ExecutorSource: Send {
-    /// For the next statement.
+    /// Returns the executor for the next statement.
     fn executor(&mut self) -> impl PgExecutor<'_>;
 }
 
@@ -39,12 +39,12 @@ impl ExecutorSource for &mut PgConnection {
     }
 }
 
-/// A connection beside the pool. Whoever waits for its answers limits the wait: nothing here does.
+/// A connection outside the pool. It sets no time limits; its holder must.
 #[derive(Debug)]
 pub struct DedicatedConnection {
     store: Store,
     options: PgConnectOptions,
-    /// Between two uses, and when it last answered.
+    /// The connection between two uses, and when it last answered.
     idle: Option<(PgConnection, Instant)>,
 }
 
@@ -55,7 +55,7 @@ impl DedicatedConnection {
         Self { store: store.clone(), options, idle: None }
     }
 
-    /// The same, for statements that look rows up by their keys and do nothing else.
+    /// Like [`Self::new`], for statements that only look rows up by their keys.
     pub fn for_key_lookups(store: &Store) -> Self {
         let Self { store, options, .. } = Self::new(store);
         let options = options.options([
@@ -67,11 +67,11 @@ impl DedicatedConnection {
         Self { store, options, idle: None }
     }
 
-    /// The connection, made anew unless the last answer on it has come.
+    /// Returns the connection, and connects again unless the last answer on it has arrived.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: there is no connection, and the next call tries again.
+    /// [`StoreError`]: the database refuses a connection; the next call tries again.
     pub async fn acquire(&mut self) -> Result<DedicatedConnectionGuard<'_>, StoreError> {
         let idle = match self.idle.take() {
             Some((connection, last_answer)) if last_answer.elapsed() < PING_AFTER_IDLE => {
@@ -89,15 +89,14 @@ impl DedicatedConnection {
         Ok(DedicatedConnectionGuard { owner: self, connection })
     }
 
-    /// Closes it. The next use connects again.
+    /// Closes the connection. The next use connects again.
     pub fn close(&mut self) {
         self.idle = None;
     }
 }
 
-/// The connection, for one use. Dropped before the last answer was told to have come (an error, a time limit, a future
-/// that was dropped) it is closed at once: the server then rolls back, and what the transaction has locked does not stay
-/// locked until the next use.
+/// The connection, for one use. A guard dropped without a release (an error, a time limit, a dropped future) closes
+/// the connection at once: the server then rolls back, and the transaction's locks do not last until the next use.
 #[derive(Debug)]
 pub struct DedicatedConnectionGuard<'o> {
     owner: &'o mut DedicatedConnection,
@@ -105,12 +104,13 @@ pub struct DedicatedConnectionGuard<'o> {
 }
 
 impl DedicatedConnectionGuard<'_> {
-    /// The last statement's answer has come whole: the connection is good for another.
+    /// Keeps the connection for the next use, because the last statement's answer has arrived whole.
     pub fn release(self) {
         self.owner.idle = Some((self.connection, Instant::now()));
     }
 
-    /// The same, if this is an answer: also one that tells of a value that cannot be stored.
+    /// Keeps the connection if the outcome is an answer of the server, including the refusal of a value, and returns
+    /// the outcome.
     pub fn release_if_answered<T>(self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if matches!(outcome, Ok(_) | Err(StoreError::Data(_))) {
             self.release();

@@ -1,6 +1,6 @@
-//! What `sexton doctor` asks the database: how it is set up, who may do what, and what is overdue.
+//! Queries of `sexton doctor`: the database's settings, the role's privileges, and what is overdue.
 //!
-//! Questions only, except for [`fix`]. Those of this file work on a database without any schema.
+//! All are read-only, except [`fix`]. Those in this file work on a database without Sexton's schema.
 
 pub mod fix;
 mod platform;
@@ -20,7 +20,7 @@ use crate::{Store, StoreError};
 pub use platform::{OverdueLeases, Process, count_overdue_leases, newest_tz_data, processes};
 pub use verify_tasks::{UnofferedVerifyTask, list_unoffered_verify_tasks};
 
-/// For a notification to come back. It takes a round trip.
+/// How long a notification may take to come back. It takes a round trip.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The server and this session.
@@ -28,25 +28,25 @@ const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Server {
     /// As `server_version_num`: 150004 is 15.4.
     pub version: i32,
-    /// For people.
+    /// The version's name, for people.
     pub version_text: String,
     /// Whether this session is encrypted.
     pub encrypted: bool,
-    /// Whether it takes no writes: a standby, or set so.
+    /// Whether the session refuses writes: a standby, or so configured.
     pub read_only: bool,
-    /// The role.
+    /// The session's role.
     pub user: String,
     /// `max_connections`.
     pub max_connections: i64,
-    /// Of those, kept for superusers.
+    /// Connections reserved for superusers.
     pub reserved: i64,
-    /// Open now, of all databases of the server.
+    /// Open connections, of all databases of the server.
     pub connections: i64,
-    /// Its clock.
+    /// The server's clock.
     pub now: DateTime<Utc>,
 }
 
-/// Asks about the server.
+/// Reads the server's version, settings and connections.
 pub async fn server(store: &Store) -> Result<Server, StoreError> {
     Ok(sqlx::query_as!(
         Server,
@@ -67,18 +67,18 @@ pub async fn server(store: &Store) -> Result<Server, StoreError> {
     .await?)
 }
 
-/// The schema beside this program's own migrations.
+/// The applied migrations compared with this program's.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Migrations {
-    /// Not applied.
+    /// Migrations that are not applied.
     pub missing: Vec<i64>,
-    /// Applied, and not known to this program: a newer one was here.
+    /// Applied migrations that this program does not know: a newer one has migrated.
     pub unknown: Vec<i64>,
-    /// Applied from another text than this program's.
+    /// Applied migrations whose text differs from this program's.
     pub changed: Vec<i64>,
 }
 
-/// Compares what was applied with what this program brings.
+/// Compares the applied migrations with this program's.
 pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
     let there: Option<bool> =
         sqlx::query_scalar("SELECT to_regclass('sexton._sqlx_migrations') IS NOT NULL")
@@ -109,7 +109,7 @@ pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
     })
 }
 
-/// What the role may not do with a table.
+/// Privileges that the role lacks on a table or function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MissingPrivileges {
     /// The table's name, or the function's.
@@ -118,8 +118,8 @@ pub struct MissingPrivileges {
     pub privileges: Vec<String>,
 }
 
-/// The tables of the schema that the role may not work with, and the function by which retention removes from the
-/// audit; the audit itself is only read and added to.
+/// Returns the tables of the schema on which the role lacks privileges, and the function by which retention removes
+/// from the audit. The audit itself needs only reading and adding.
 pub async fn list_missing_privileges(store: &Store) -> Result<Vec<MissingPrivileges>, StoreError> {
     Ok(sqlx::query_as!(
         MissingPrivileges,
@@ -142,9 +142,8 @@ pub async fn list_missing_privileges(store: &Store) -> Result<Vec<MissingPrivile
     .await?)
 }
 
-/// Whether what one session tells arrives at another, as the programs tell one another that there is
-/// work. Not through a pooler that gives sessions out by the transaction, for instance. `None`: it
-/// does; otherwise why not.
+/// Checks whether a notification from one session reaches another, which the programs' wake-ups need. It does not
+/// through a pooler in transaction mode, for instance. Returns `None` if it does, otherwise the reason.
 pub async fn check_notifications(store: &Store) -> Option<String> {
     match timeout(NOTIFICATION_TIMEOUT * 2, receives_notification(store)).await {
         Ok(Ok(true)) => None,
@@ -160,5 +159,5 @@ async fn receives_notification(store: &Store) -> Result<bool, sqlx::Error> {
     listener.listen("sexton_doctor").await?;
     let telling = sqlx::query!("-- doctor_notify\nSELECT pg_notify('sexton_doctor', '')");
     with_client_timeout(telling.execute(store.with_timeout())).await?;
-    Ok(timeout(NOTIFICATION_TIMEOUT, listener.recv()).await.is_ok_and(|heard| heard.is_ok()))
+    Ok(timeout(NOTIFICATION_TIMEOUT, listener.recv()).await.is_ok_and(|received| received.is_ok()))
 }

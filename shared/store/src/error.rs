@@ -1,43 +1,40 @@
-//! What can go wrong with the database, by what to do about it.
+//! Errors of the database, one variant per reaction.
 
 use sqlx::error::DatabaseError;
 
 use crate::session_settings::SettingsNotApplied;
 
-/// An error of the store; one variant per reaction.
+/// An error of the store; each variant needs another reaction.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached or is going down: nothing is known about the last statement.
-    /// Try again until it answers.
+    /// The database cannot be reached or is going down. Whether the last statement took effect is unknown. Try again
+    /// until the database answers.
     #[error("the database does not answer: {0}; check DATABASE_URL and that PostgreSQL runs")]
     Unavailable(#[source] sqlx::Error),
-    /// The server refuses these credentials or this database. Trying again helps only after
-    /// somebody changed something.
+    /// The server refuses these credentials or this database. A retry helps only after somebody has changed
+    /// something.
     #[error(
         "the database refuses the connection: {0}; check user, password and database in DATABASE_URL"
     )]
     Refused(#[source] sqlx::Error),
-    /// A connection does not have the settings that the protocol's promises stand on. Somebody changes how the
-    /// program connects.
+    /// A connection lacks settings on which the protocol's promises rest. Change how the program connects.
     #[error("the connection to the database is refused: {0}")]
     SettingsNotApplied(String),
-    /// The server ended the statement at its time limit: nothing of it was done. A loop tries again;
-    /// a person asks for less.
+    /// The server ended the statement at its time limit and rolled it back. A loop tries again; a person narrows the
+    /// query.
     #[error("the question took the database too long; narrow it with --job or --since ({0})")]
     TooSlow(#[source] sqlx::Error),
-    /// A migration waited too long, and several times, for a table that somebody reads or writes: nothing of it was
-    /// done.
+    /// A migration waited too long, and several times, for a table that others read or write, and was rolled back.
     #[error(
         "a table that the migration changes is in use ({0}); see pg_stat_activity for who reads it for \
          long (a backup, a report), and run `sexton migrate` again: it goes on where it stopped"
     )]
     InUse(#[source] sqlx::Error),
-    /// The database holds what is not Sexton's where Sexton's tables belong: nothing was changed. Somebody gives
-    /// Sexton another place.
+    /// Other programs' objects are where Sexton's tables belong. Nothing was changed. Give Sexton another place.
     #[error("this database has no place for Sexton's tables, and nothing was changed: {0}")]
     Unsuitable(String),
-    /// A value cannot be stored (SQLSTATE 22 or 23): nothing of the batch was written. Try the rows
-    /// one by one and sanitise the culprit.
+    /// The server refuses a value (SQLSTATE 22 or 23). Nothing of the batch was written. Try the rows one by one and
+    /// sanitise the culprit.
     #[error("the database refuses a value: {0}")]
     Data(#[source] sqlx::Error),
     /// The schema is older or newer than this program.
@@ -50,7 +47,7 @@ pub enum StoreError {
     Inconsistent {
         /// `table.column`.
         place: &'static str,
-        /// What was found, shortened.
+        /// The value found, shortened.
         value: String,
     },
     /// A fault of the program: a statement that this schema cannot run.
@@ -59,8 +56,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the server has answered at once, and one row of a batch may be the reason: a value, a damaged page, a
-    /// trigger, a table space that has no room for this row. Tried one by one, the others can succeed.
+    /// Returns whether the server has answered and one row of a batch may be the cause: a value, a damaged page, a
+    /// trigger, a table space without room for this row. The others can succeed one by one.
     pub fn may_be_of_one_row(&self) -> bool {
         match self {
             Self::Data(_) | Self::Inconsistent { .. } | Self::Statement(_) => true,
@@ -72,7 +69,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the same call can succeed later without anybody's doing.
+    /// Returns whether the same call can succeed later without anybody's intervention.
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -120,16 +117,16 @@ impl From<sqlx::Error> for StoreError {
             // Undefined table, column or function.
             "42P01" | "42703" | "42883" => Self::Schema(error.to_string()),
             "57014" => Self::TooSlow(error),
-            // Connection failures, no room, operator's intervention, deadlock and serialisation,
-            // lock timeouts: all of them pass.
+            // Connection failures, lack of resources, operator intervention, deadlocks, serialisation failures and
+            // lock timeouts all pass.
             code if ["08", "40", "53", "55", "57", "58"]
                 .iter()
                 .any(|class| code.starts_with(class)) =>
             {
                 Self::Unavailable(error)
             }
-            // A hot standby was promoted or not yet: "cannot execute … in a read-only transaction".
-            // And a transaction that was ended because it had been idle: a lost lock, a lost pass.
+            // A hot standby is being promoted ("cannot execute … in a read-only transaction"), or the server ended an
+            // idle transaction, and with it a lock or a sweep.
             "25006" | "25P03" => Self::Unavailable(error),
             _ => Self::Statement(error),
         }
@@ -146,7 +143,7 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
     }
 }
 
-/// Reads a text column that only this program writes.
+/// Parses a text column that only this program writes.
 pub(crate) fn parse_column<T>(
     place: &'static str,
     text: &str,

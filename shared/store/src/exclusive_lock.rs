@@ -1,13 +1,13 @@
 //! Work that one replica does at a time: an advisory lock for as long as a transaction lives.
 //!
-//! The lock belongs to the transaction and goes with it: by [`ExclusiveLock::release`], by dropping it,
-//! or with the connection of a process that died. Between its statements the transaction holds no
-//! snapshot and no row, so it may live for minutes without being in the way of vacuum. What is asked on its
-//! connection is planned anew each time: long work changes how long tables are.
+//! The lock belongs to the transaction and ends with it: by [`ExclusiveLock::release`], by a drop, or with the
+//! connection of a process that died. Between its statements the transaction holds no snapshot and no row lock, so it
+//! may live for minutes without hindering vacuum. Statements on its connection are planned anew each time, because
+//! long work changes how long tables are.
 //!
-//! It is a courtesy, not a fence: a process that was frozen for longer than the server lets a
-//! transaction idle (a minute) finds the lock gone at its next statement. What is done under it must
-//! be harmless when two do it.
+//! It is a courtesy, not a fence: a process that was frozen for longer than the server lets a transaction idle (a
+//! minute) learns only at its next statement that the lock is lost. Work under the lock must be harmless when two
+//! processes do it.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Acquire as _, PgConnection, PgPool, Postgres, Transaction};
@@ -15,17 +15,17 @@ use sqlx::{Acquire as _, PgConnection, PgPool, Postgres, Transaction};
 use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::{Now, Store, StoreError};
 
-/// First half of the keys, apart from every single-number key that tasks or other programs use.
+/// First half of the keys. It differs from every single-number key that tasks or other programs use.
 const LOCK_CLASS: i32 = 0x5358_544E;
 
-/// What is done by one replica at a time.
+/// The kinds of work that one replica does at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExclusiveTask {
     /// Keeping the failed queue in step with the rows.
     Sweep,
-    /// Removing what is old.
+    /// Removing old rows.
     Retention,
-    /// Adding up the groups of failures.
+    /// Updating the counts of failure groups.
     FailureAggregation,
 }
 
@@ -39,7 +39,7 @@ impl ExclusiveTask {
     }
 }
 
-/// The right to do it now. Takes a connection out of the pool while it lives, or has one of its own.
+/// A held lock. It occupies a connection of the pool, or a dedicated one, while it lives.
 #[derive(Debug)]
 pub struct ExclusiveLock {
     tx: Transaction<'static, Postgres>,
@@ -47,7 +47,7 @@ pub struct ExclusiveLock {
 }
 
 impl ExclusiveLock {
-    /// Takes the lock unless another replica has it (`None`). Never waits for it.
+    /// Takes the lock, or returns `None` if another replica has it. Never waits for it.
     pub async fn try_acquire(
         store: &Store,
         task: ExclusiveTask,
@@ -56,16 +56,17 @@ impl ExclusiveLock {
         Self::acquire(store.begin().await?, task, now).await
     }
 
-    /// The same on a connection of its own, for work that takes long: the pool lacks none meanwhile.
+    /// Takes the lock on a dedicated connection, for long work that should not occupy one of the pool's.
     pub async fn try_acquire_dedicated(
         store: &Store,
         task: ExclusiveTask,
         now: Now,
     ) -> Result<Option<Self>, StoreError> {
-        // The connection keeps its place alive, and closes with it.
-        let alone: PgPool = store.single_connection_pool();
-        let begun = tokio::spawn(async move { with_client_timeout(Box::pin(alone.begin())).await });
-        let tx = begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+        // The connection keeps its pool of one alive and closes with it.
+        let pool: PgPool = store.single_connection_pool();
+        let transaction =
+            tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
+        let tx = transaction.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
         Self::acquire(tx, task, now).await
     }
 
@@ -88,24 +89,24 @@ impl ExclusiveLock {
         Ok(row.acquired.then_some(Self { tx, acquired_at: row.now }))
     }
 
-    /// When it was taken, by the database's clock.
+    /// Returns when the lock was taken, by the database's clock.
     pub const fn acquired_at(&self) -> DateTime<Utc> {
         self.acquired_at
     }
 
-    /// Fails if the lock is lost. To be asked at least every half minute in which nothing else is
-    /// asked on this connection: the server ends a transaction that idles for a minute.
+    /// Fails if the lock is lost. Call it at least every half minute in which nothing else runs on this connection:
+    /// the server ends a transaction that idles for a minute.
     pub async fn confirm(&mut self) -> Result<(), StoreError> {
         sqlx::query("SELECT 1").execute(WithTimeout(&mut *self.tx)).await?;
         Ok(())
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     pub async fn release(self) -> Result<(), StoreError> {
         Ok(with_client_timeout(self.tx.rollback()).await?)
     }
 
-    /// Commits what was done on its connection, and gives it back.
+    /// Commits the work on the lock's connection, and releases the lock.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         Ok(commit(self.tx).await?)
     }
@@ -114,8 +115,8 @@ impl ExclusiveLock {
         &mut self.tx
     }
 
-    /// For a look at tables: rolled back, it gives their locks back, which the transaction would otherwise keep for as
-    /// long as it lives, in the way of whoever alters them.
+    /// Begins a savepoint for reading tables. Its rollback releases the tables' locks, which the transaction would
+    /// otherwise hold to its end, against anybody who alters them.
     pub(crate) async fn begin_savepoint(
         &mut self,
     ) -> Result<Transaction<'_, Postgres>, sqlx::Error> {

@@ -1,6 +1,6 @@
-//! Executions, as people look for them.
+//! Read access to executions, for the console.
 //!
-//! Reading only, without locks. Nothing of the protocol is decided by what is read here.
+//! Reads take no locks, and the protocol decides nothing by them.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// The most rows of one page.
+/// Maximum number of rows of one page.
 pub const MAX_PAGE: i64 = 1_000;
 
-/// A row of `executions`, with its job's name; the fields bear the columns' names. The open token is
-/// left out: it is its worker's own.
+/// A row of `executions`, with its job's name; the fields are named after the columns. The open token is left out,
+/// because only its worker may know it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Execution {
@@ -61,18 +61,18 @@ pub struct Execution {
     pub replaced_by: Option<Uuid>,
     /// `attempts.progress` of the open attempt.
     pub progress: Option<Value>,
-    /// How many attempts were opened; `None`: retention has removed them.
+    /// Number of attempts that were opened; `None`: retention has removed them.
     pub attempts_made: Option<i64>,
 }
 
 impl Execution {
-    /// Whether its ticket is held back until its job is free.
+    /// Returns whether its ticket waits until its job is free.
     pub fn is_waiter(&self) -> bool {
         self.state == "pending" && self.waits.is_some() && self.admitted_at.is_none()
     }
 }
 
-/// Which executions [`list`] reads; everything that is given must hold.
+/// A filter for [`list`]; an execution must meet every condition that is set.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ExecutionFilter {
     /// Of this job.
@@ -83,15 +83,15 @@ pub struct ExecutionFilter {
     pub since: Option<DateTime<Utc>>,
     /// Nominal time before this.
     pub until: Option<DateTime<Utc>>,
-    /// Whose params hold these texts at these paths.
+    /// Params that hold these texts at these paths.
     pub params: Vec<ParamMatch>,
     /// With an attempt by this worker: the instance's name or the process's id.
     pub worker: Option<String>,
-    /// Claimed before this one: where the page before ended.
+    /// Claimed before this one, where the previous page ended.
     pub before: Option<Uuid>,
 }
 
-/// A place in the params and the text that must stand there; numbers count as they are written.
+/// A path in the params and its text; numbers compare as they are written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamMatch {
     /// Field names, and indexes of arrays, from the outside in.
@@ -100,7 +100,7 @@ pub struct ParamMatch {
     pub value: String,
 }
 
-/// Executions, newest claim first; at most `limit`, which is cut to [`MAX_PAGE`].
+/// Lists executions, newest claim first, at most `limit` or [`MAX_PAGE`].
 pub async fn list(
     store: &Store,
     filter: &ExecutionFilter,
@@ -109,7 +109,7 @@ pub async fn list(
     let params: Vec<Value> =
         filter.params.iter().map(|m| json!({"path": m.path, "value": m.value})).collect();
     let params = (!params.is_empty()).then_some(Value::Array(params));
-    // Where the page before ended, if retention has removed that row since: about then.
+    // If retention has removed the row that ended the previous page, its id still gives about the instant.
     let about = filter.before.and_then(|id| id.get_timestamp()).and_then(|stamp| {
         let (seconds, nanos) = stamp.to_unix();
         DateTime::from_timestamp(seconds as i64, nanos)
@@ -131,20 +131,19 @@ pub async fn list(
     .await?)
 }
 
-/// One execution.
+/// Returns one execution.
 pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreError> {
     Ok(list_by_ids(store, &[id]).await?.pop())
 }
 
-/// The executions that have these ids, in no particular order.
+/// Returns the executions with these ids, in no particular order.
 pub async fn list_by_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, StoreError> {
     Ok(sqlx::query_file_as!(Execution, "src/executions/of_ids.sql", ids)
         .fetch_all(store.with_timeout())
         .await?)
 }
 
-/// The ids from `first` to `last`, both included, ascending; at most `limit`. For ids that people
-/// shorten.
+/// Returns the ids from `first` to `last`, both included, ascending; at most `limit`. Used to complete shortened ids.
 pub async fn ids_between(
     store: &Store,
     first: Uuid,

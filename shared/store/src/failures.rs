@@ -1,10 +1,10 @@
-//! Failed and discarded executions, as operators search for them, and the groups of those that failed alike.
+//! Search in failed and discarded executions, and the groups of similar failures.
 //!
-//! The table `failures` has a row for each such execution. A trigger keeps it in the transaction that fails
-//! the execution or ends the failure, so that it is never behind; rows that never fail cost nothing.
-//! Another trigger appends to `failure_changes` what becomes more or less, and [`aggregate()`] adds that up, so
-//! groups are counted without reading what they count. Whoever reads takes both together: the counts are
-//! exact at once, whether anybody folds or not.
+//! The table `failures` has a row for each such execution. A trigger writes it in the transaction that fails the
+//! execution or ends the failure, so it is never behind; rows that never fail cost nothing. Another trigger appends
+//! each change of a count to `failure_changes`, and [`aggregate()`] adds the changes up, so a group is counted
+//! without reading its failures. Readers add the pending changes to the counts, which are therefore exact at any
+//! time.
 
 mod aggregate;
 mod backfill;

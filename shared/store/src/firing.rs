@@ -1,9 +1,9 @@
-//! Fire: claim the due firings of active jobs.
+//! Fire: claims the due firings of active jobs.
 //!
-//! One transaction: lock due jobs (`SKIP LOCKED`, so replicas split the due set without a leader),
-//! decide with the pure planner, insert executions, gaps and cursors, commit. Publishing comes after
-//! the commit. A crash before the commit leaves nothing; a crash after it leaves owed tickets, which
-//! the relay publishes. The guard against a double firing is the unique row, not the lock.
+//! One transaction: lock due jobs (`SKIP LOCKED`, so replicas split the due set without a leader), decide with the
+//! pure planner, insert executions, gaps and cursors, commit. Publishing comes after the commit. A crash before the
+//! commit leaves nothing; a crash after it leaves unpublished tickets for the relay. The guard against a double
+//! firing is the unique row, not the lock.
 
 mod auto_pause;
 mod clock;
@@ -41,7 +41,7 @@ pub use under_way::Replaced;
 /// A row to insert.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
-    /// Drawn by the caller.
+    /// The new execution's id, drawn by the caller.
     pub id: ExecutionId,
     /// The job, whose columns are copied.
     pub job_id: JobId,
@@ -51,18 +51,18 @@ pub struct Claim {
     pub idempotency_key: String,
     /// The nominal time.
     pub scheduled_for: DateTime<Utc>,
-    /// `None`: it runs. Otherwise the row records why it does not.
+    /// Why the firing is skipped; `None`: it runs.
     pub skip_reason: Option<String>,
-    /// `None`: its ticket is owed at once. Otherwise it is held back until the job is free
-    /// ([`crate::waiters`]). Of a claim that is not skipped.
+    /// Why its ticket waits until the job is free ([`crate::waiters`]); `None`: its ticket is publishable at once.
+    /// Never set for a skipped claim.
     pub waits: Option<WaitReason>,
-    /// How long after the claim it may begin, in a catch-up with a rate: its ticket is left to the relay
-    /// until then. Of a claim that does not wait for its job.
+    /// How long after the claim the execution is due, in a catch-up with a rate: the relay publishes its ticket then.
+    /// Zero for a waiter.
     pub after: Duration,
 }
 
 impl Claim {
-    /// The claim of a planned firing of `job`.
+    /// Makes the claim of a planned firing of `job`.
     pub fn of(job: &DueJob, firing: Firing, id: ExecutionId) -> Self {
         let template = job.idempotency_template.as_deref();
         Self {
@@ -83,12 +83,12 @@ impl Claim {
         }
     }
 
-    /// Whether its ticket may be published at once.
+    /// Returns whether its ticket may be published at once.
     pub fn runs_now(&self) -> bool {
         self.skip_reason.is_none() && self.waits.is_none() && self.after.is_zero()
     }
 
-    /// The ticket of the row that this claim became. `job` is the claimed one.
+    /// Returns the ticket of the row that this claim became. `job` is the claimed job.
     pub fn into_ticket(self, job: &DueJob) -> UnpublishedTicket {
         let (attempt, rev) = INITIAL_ATTEMPT;
         UnpublishedTicket {
@@ -113,7 +113,7 @@ impl Claim {
     }
 }
 
-/// A run of firings that no execution stands for.
+/// Consecutive firings without an execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GapRow {
     /// The job.
@@ -122,27 +122,27 @@ pub struct GapRow {
     pub first: DateTime<Utc>,
     /// Nominal time of the last.
     pub last: DateTime<Utc>,
-    /// How many; at least 1.
+    /// Number of firings; at least 1.
     pub count: u32,
     /// Why.
     pub reason: String,
-    /// Who or what is behind it.
+    /// Who or what caused it.
     pub cause: GapCause,
 }
 
-/// Who or what is behind a gap.
+/// Who or what caused a gap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GapCause {
     /// Who paused, changed or deleted the job.
     pub actor: Option<String>,
-    /// What he said.
+    /// The reason that this person gave.
     pub why: Option<String>,
-    /// The execution key of the firing that runs for coalesced ones.
+    /// The execution key of the firing that runs for the coalesced ones.
     pub into_key: Option<String>,
 }
 
 impl GapRow {
-    /// The row of a gap that was planned.
+    /// Makes the row of a planned gap.
     pub fn of(job_id: JobId, gap: &Gap) -> Self {
         Self {
             job_id,
@@ -154,25 +154,25 @@ impl GapRow {
         }
     }
 
-    /// The same with who or what is behind it.
+    /// Sets the cause.
     #[must_use]
     pub fn with_cause(self, cause: GapCause) -> Self {
         Self { cause, ..self }
     }
 }
 
-/// Where a planned job stands next.
+/// The next cursor of a planned job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CursorUpdate {
     /// The job.
     pub job: JobId,
     /// Its next firing; `None` ends its firings.
     pub next: Option<Cursor>,
-    /// Firings that were claimed to run, of a job that has a limit of them; 0 otherwise.
+    /// Number of firings claimed to run, for a job with a limit of runs; 0 otherwise.
     pub runs: u32,
 }
 
-/// The instant the database would decide by, and when the next active job is due.
+/// The database's time, and when the next active job is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextDue {
     /// The database's clock (or the given `now`).
@@ -181,7 +181,7 @@ pub struct NextDue {
     pub at: Option<DateTime<Utc>>,
 }
 
-/// Reads until when the planner may sleep, if `except` are left out.
+/// Reads until when the planner may sleep, not counting the jobs `except`.
 pub async fn next_due(
     mut to: impl ExecutorSource,
     except: &[JobId],
@@ -210,21 +210,21 @@ pub struct ClaimTransaction<'c> {
 }
 
 impl ClaimTransaction<'static> {
-    /// Begins, on a connection of the pool. Dropped without a commit, it leaves nothing.
+    /// Begins on a connection of the pool. Dropped without a commit, it leaves nothing.
     pub async fn begin(store: &Store, now: Now) -> Result<Self, StoreError> {
         Ok(Self { tx: store.begin().await?, now })
     }
 }
 
 impl<'c> ClaimTransaction<'c> {
-    /// Begins, on this connection. Dropped without a commit, it leaves nothing, but the connection is to be given up.
+    /// Begins on this connection. Dropped without a commit, it leaves nothing, but the connection must be given up.
     pub async fn begin_on(connection: &'c mut PgConnection, now: Now) -> Result<Self, StoreError> {
         Ok(Self { tx: with_client_timeout(connection.begin()).await?, now })
     }
 
-    /// Locks up to `limit` due jobs other than `except`, longest due first. Jobs that another replica
-    /// has locked are passed over: they are its own. Those that are to be paused after so many failures
-    /// in a row are paused instead, in this transaction.
+    /// Locks up to `limit` due jobs other than `except`, longest due first. Skips jobs that another replica has
+    /// locked and will plan. Pauses, in this transaction, the jobs that have reached their limit of failures in a
+    /// row.
     pub async fn due_jobs(&mut self, limit: i64, except: &[JobId]) -> Result<DueJobs, StoreError> {
         let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
         let rows = sqlx::query_as!(
@@ -254,8 +254,8 @@ impl<'c> ClaimTransaction<'c> {
         Ok(due)
     }
 
-    /// Inserts the rows whose key is new, and returns which those are. A runnable row is owed from
-    /// its first instant on, a waiter from its admission on; `by` is `<instance>:<pid>`.
+    /// Inserts the rows with a new key, and returns their ids. A runnable row's ticket is unpublished from its first
+    /// instant, a waiter's from its admission; `by` is `<instance>:<pid>`.
     pub async fn insert(
         &mut self,
         claims: &[Claim],
@@ -315,16 +315,16 @@ impl<'c> ClaimTransaction<'c> {
         Ok(inserted.into_iter().map(ExecutionId::new).collect())
     }
 
-    /// Ends, for each of these jobs, what is under way beside its new execution, whose claim was
-    /// [inserted](Self::insert) before. See [`Replaced`].
+    /// Ends, for each of these jobs, the executions under way beside its new one, which was [inserted](Self::insert)
+    /// before. See [`Replaced`].
     pub async fn replace(&mut self, by: &[(JobId, ExecutionId)]) -> Result<Replaced, StoreError> {
         under_way::replace(&mut self.tx, by, self.now).await
     }
 
-    /// Moves the jobs' cursors, and counts their runs: in the transaction that claims them, so that both
-    /// are there or neither. Returns how many rows changed, which is as many as were given while their
-    /// locks are held. A job that fires once keeps the instant since which it is due
-    /// ([`Timetable::since`](sexton_model::plan::Timetable::since)): a release asks for it later.
+    /// Moves the jobs' cursors and counts their runs, in the same transaction as the claims. Returns how many rows
+    /// changed, which equals the number given while their locks are held. A job that fires once keeps the instant
+    /// since which it is due ([`Timetable::since`](sexton_model::plan::Timetable::since)), because a later release
+    /// needs it.
     pub async fn advance(&mut self, cursors: &[CursorUpdate]) -> Result<u64, StoreError> {
         let jobs: Vec<Uuid> = cursors.iter().map(|moved| moved.job.get()).collect();
         let at = |of: fn(Cursor) -> Option<DateTime<Utc>>| -> Vec<Option<DateTime<Utc>>> {
@@ -354,23 +354,23 @@ impl<'c> ClaimTransaction<'c> {
         Ok(done.rows_affected())
     }
 
-    /// Records firings that no execution stands for.
+    /// Records firings without an execution.
     pub async fn record_gaps(&mut self, gaps: &[GapRow]) -> Result<(), StoreError> {
         gaps::record_gaps(&mut self.tx, gaps, self.now).await
     }
 
-    /// What it is carried out on, for statements of others that belong to it.
+    /// The transaction's connection, for further statements in it.
     pub(crate) fn connection(&mut self) -> &mut PgConnection {
         &mut self.tx
     }
 
-    /// Undoes it all, and waits until its locks are gone.
+    /// Rolls back, and waits until the locks are released.
     pub async fn rollback(self) -> Result<(), StoreError> {
         Ok(with_client_timeout(self.tx.rollback()).await?)
     }
 
-    /// Commits. On an error nothing is known: the rows may be there. Whoever looks at the jobs next
-    /// finds either the old cursors (and claims again) or the new ones (and the relay publishes).
+    /// Commits. After an error the rows may or may not exist: the next planner finds either the old cursors (and
+    /// claims again) or the new ones (and the relay publishes).
     pub async fn commit(self) -> Result<(), StoreError> {
         Ok(commit(self.tx).await?)
     }

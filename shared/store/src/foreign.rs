@@ -1,8 +1,8 @@
 //! Tasks that other systems published in the documented form.
 //!
-//! Each becomes an execution of the reserved job `foreign.<type>`, created on first sight, of which there are
-//! [`MAX_FOREIGN_JOBS`] at most. The message id is the execution key: a redelivered or copied message finds the
-//! row that is there.
+//! Each becomes an execution of the reserved job `foreign.<type>`, which the first task of a type creates; at most
+//! [`MAX_FOREIGN_JOBS`] exist. The message id is the execution key, so a redelivered or copied message finds the
+//! existing row.
 
 use chrono::{DateTime, Utc};
 use sexton_model::foreign::MAX_FOREIGN_JOBS;
@@ -29,35 +29,36 @@ pub struct FreshIds {
     pub execution: ExecutionId,
 }
 
-/// A foreign task that was taken over.
+/// An adopted foreign task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Adopted {
-    /// A new execution, or the one that its key already has.
+    /// A new execution, or the existing one with its key.
     pub execution_id: ExecutionId,
-    /// The ticket a task without a key owes, to be published by the caller before it acknowledges.
+    /// The unpublished ticket of a task without a key, which the caller publishes before it acknowledges.
     pub unpublished: Option<Box<UnpublishedTicket>>,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ClaimOutcome {
     /// The task has an execution.
     Adopted(Adopted),
-    /// There are [`MAX_FOREIGN_JOBS`] foreign jobs, and none of this type: nothing was written.
+    /// [`MAX_FOREIGN_JOBS`] foreign jobs exist, none of them of this type: nothing was written.
     NoRoom,
 }
 
-/// New jobs are made in turn under this key: "sexton f" in ASCII.
+/// Advisory lock that serialises the creation of foreign jobs: "sexton f" in ASCII.
 const FOREIGN_JOBS_LOCK: i64 = 0x7365_7874_6f6e_2066;
 
-/// Claims of one call: a job that is deleted between two statements of a claim is made again by the next.
+/// Maximum number of claims in one call: if a job is deleted between two statements of a claim, the next claim
+/// creates it again.
 const MAX_CLAIM_TRIES: usize = 3;
 
-/// Takes a foreign task over. With a key, the delivered message itself is the ticket of attempt 1, so
-/// the row owes none; without one the row owes its ticket, and a crash before the message is
-/// acknowledged makes a second execution of it.
+/// Adopts a foreign task. With a key, the delivered message itself is the ticket of attempt 1, so the row has no
+/// unpublished ticket; without one it has, and a crash before the acknowledgement makes a second execution of the
+/// message.
 ///
-/// Whether the task is to become an execution at all is decided before, by [`sexton_model::foreign::admit`].
+/// [`sexton_model::foreign::admit`] decides before whether the task may become an execution at all.
 pub async fn claim(
     store: &Store,
     task: &ForeignTask,
@@ -77,7 +78,7 @@ pub async fn claim(
             commit(tx).await?;
             return Ok(ClaimOutcome::Adopted(Adopted { execution_id, unpublished: None }));
         }
-        // There was no such job. Jobs are made one after the other, so that their number keeps its limit.
+        // The job did not exist. The lock makes jobs one after the other, which keeps their number within its limit.
         if !claim.insert_job(&mut tx).await? {
             commit(tx).await?;
             return Ok(ClaimOutcome::NoRoom);
@@ -91,8 +92,8 @@ pub async fn claim(
     Err(StoreError::Inconsistent { place: "jobs.name", value: claim.job_name })
 }
 
-/// The execution that a task with a key has already, of the job that there is now. For a message that is not to
-/// be adopted: what was adopted before goes on.
+/// Returns the execution of the current job that a task with a key already has. For a message that may not be
+/// adopted: an earlier adoption continues.
 pub async fn find(store: &Store, task: &ForeignTask) -> Result<Option<ExecutionId>, StoreError> {
     let Some(key) = &task.key else { return Ok(None) };
     find_on(store.with_timeout(), &job_name(task), key).await
@@ -147,7 +148,7 @@ impl<'a> Claim<'a> {
         Self { task, pool, ids, by, now, job_name, execution_key, idempotency_key }
     }
 
-    /// Inserts the job if there is room for one more; `false`: there is none.
+    /// Inserts the job unless the number of foreign jobs has reached its limit; then returns `false`.
     async fn insert_job(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
         sqlx::query!("-- lock_foreign_jobs\nSELECT pg_advisory_xact_lock($1)", FOREIGN_JOBS_LOCK)
             .execute(WithTimeout(&mut *connection))
@@ -183,7 +184,7 @@ impl<'a> Claim<'a> {
         Ok(true)
     }
 
-    /// Inserts the execution; `None`: its key is there, or its job is not.
+    /// Inserts the execution; `None`: its key exists, or its job does not.
     async fn insert_execution(
         &self,
         connection: &mut PgConnection,

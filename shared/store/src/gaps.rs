@@ -1,4 +1,4 @@
-//! Gaps: firings that no execution stands for, and why.
+//! Gaps: firings without an execution, and the reasons.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::client_timeout::WithTimeout;
 use crate::firing::{GapCause, GapRow};
 use crate::{Now, Store, StoreError};
 
-/// A row of `gaps`; the fields bear the columns' names.
+/// A row of `gaps`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Gap {
@@ -27,7 +27,7 @@ pub struct Gap {
     pub into_key: Option<String>,
 }
 
-/// A job's gaps, newest first.
+/// Returns a job's gaps, newest first.
 pub async fn list_by_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap>, StoreError> {
     Ok(sqlx::query_as!(
         Gap,
@@ -42,8 +42,8 @@ pub async fn list_by_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap
     .await?)
 }
 
-/// Makes gaps of what was set aside of jobs that are given another schedule or deleted: nobody could
-/// tell later which firings those were.
+/// Makes gaps of the held firings of jobs that are rescheduled or deleted, since afterwards the schedule no longer
+/// shows which firings those were.
 pub(crate) async fn record_held(
     connection: &mut PgConnection,
     jobs: &[JobId],

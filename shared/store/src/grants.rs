@@ -1,9 +1,9 @@
-//! What the role of the programs may do: all that they do, and not what they must never do.
+//! The privileges of the programs' role: everything that they need, and nothing that they must never do.
 //!
-//! The role that migrates owns the tables, and could drop the trigger that keeps the audit append-only. The
-//! programs need not run as that role: [`grant`] gives another one what they need, of which changing and
-//! removing what the audit says is no part. PostgreSQL refuses that before any trigger is asked. Retention of the audit
-//! is a function of the owner's, which removes nothing that is younger than 30 days; that they may call.
+//! The role that migrates owns the tables, and could drop the trigger that keeps the audit append-only. The programs
+//! need not run as that role: [`grant`] gives another one what they need, without the right to change or remove rows
+//! of the audit. PostgreSQL refuses that before any trigger runs. The audit's retention is a function of the owner,
+//! which removes nothing younger than 30 days; the role may call it.
 
 use sqlx::{Postgres, Row as _, Transaction};
 
@@ -28,16 +28,16 @@ pub(crate) const SERVICE_GRANTS: [&str; 8] = [
 /// Why nothing was granted.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// There is no such role.
+    /// The role does not exist.
     #[error("there is no role {0:?}; create it first: CREATE ROLE … LOGIN PASSWORD …")]
     Missing(String),
-    /// It owns the tables, or may do everything, whatever is granted.
+    /// The role owns the tables or is a superuser, so grants do not limit it.
     #[error(
         "the role {0:?} owns the tables or is a superuser, so nothing can be kept from it; give the \
          programs a role of their own"
     )]
     Owner(String),
-    /// It may write to every table, or become somebody who may.
+    /// The role may write to every table, or become a role that may.
     #[error(
         "the role {role:?} is a member of {of:?}, which may change what the audit says, whatever is granted \
          to {role:?}; take it out: REVOKE {of} FROM {role}, or give the programs another role"
@@ -45,7 +45,7 @@ pub enum GrantError {
     Member {
         /// The role.
         role: String,
-        /// Of what it is a member.
+        /// The role of which it is a member.
         of: String,
     },
     /// Some of the platform's roles are missing, and whoever asks may create none.
@@ -133,7 +133,7 @@ pub(crate) async fn refuse_writers_of_the_audit(
     // Not checked at compile time: names of roles and tables cannot be parameters of a GRANT, so the server
     // writes the statements.
     let known = sqlx::query(
-        // Who is a member can become what he is a member of, whether he inherits its rights or not.
+        // A member can become the other role, whether or not it inherits that role's privileges.
         "SELECT r.rolsuper OR r.oid = c.relowner AS owns,
                 (SELECT m.rolname::text FROM pg_roles m
                  WHERE m.oid <> r.oid AND pg_has_role(r.oid, m.oid, 'MEMBER')

@@ -1,7 +1,6 @@
-//! What schedulers and workers saw RabbitMQ do to queues, for `sexton doctor`.
+//! Queue incidents that schedulers and workers saw in RabbitMQ, for `sexton doctor`.
 //!
-//! One row for each queue and kind, at most `MAX_ROWS`; one of which nothing was heard for a month is removed by
-//! the next that is written.
+//! One row for each queue and kind, at most `MAX_ROWS`; each new row removes those that have not changed for a month.
 
 use chrono::{DateTime, Utc};
 use sexton_model::incident::{IncidentKind, QueueIncident};
@@ -9,11 +8,11 @@ use sexton_model::incident::{IncidentKind, QueueIncident};
 use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 
-/// Most rows; further queues are not written down.
+/// Maximum number of rows; incidents of further queues are not recorded.
 const MAX_ROWS: i64 = 1_000;
 
-/// Adds up what one process saw. Counts of what last happened more than a week ago begin anew. A crash leaves all or
-/// none of it.
+/// Adds the incidents that one process saw. A count whose last incident is more than a week old begins anew. A crash
+/// leaves all or none of it.
 ///
 /// # Errors
 ///
@@ -59,16 +58,16 @@ pub async fn record(store: &Store, seen: &[QueueIncident], now: Now) -> Result<(
     Ok(())
 }
 
-/// What was written down of a queue.
+/// The record of one kind of incident in one queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedIncident {
     /// The queue.
     pub queue: String,
     /// What happened to it.
     pub kind: IncidentKind,
-    /// To how many messages.
+    /// Number of messages affected.
     pub messages: i64,
-    /// How often some process wrote it down.
+    /// How often a process recorded it.
     pub times: i64,
     /// When first.
     pub first_at: DateTime<Utc>,
@@ -76,7 +75,7 @@ pub struct RecordedIncident {
     pub last_at: DateTime<Utc>,
 }
 
-/// What happened within the last day, the newest first.
+/// Returns the incidents of the last day, newest first.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Scheduler and worker processes: who runs, since when, and last heard of when.
+//! Scheduler and worker processes: which run, since when, and their last heartbeats.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{Now, Store, StoreError};
 
-/// A process, as it introduces itself.
+/// A process, as it registers itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceRegistration {
     /// Drawn at its start.
@@ -16,26 +16,26 @@ pub struct InstanceRegistration {
     pub kind: &'static str,
     /// `SEXTON_INSTANCE`.
     pub name: String,
-    /// On its host.
+    /// Its process id on its host.
     pub pid: u32,
-    /// Of the program.
+    /// The program's version.
     pub version: &'static str,
     /// Release of the time zone data in a scheduler.
     pub tz_version: Option<&'static str>,
-    /// That a worker consumes from.
+    /// The pools that a worker consumes from.
     pub pools: Vec<String>,
     /// How many tasks it runs at once.
     pub slots: u32,
-    /// How many of each of `pools`, in the same order; of a worker.
+    /// Number of slots for each of a worker's `pools`, in the same order.
     pub pool_slots: Option<Vec<i32>>,
-    /// Identity of the lock file it holds.
+    /// Identity of the lock file that it holds.
     pub instance_lock: Option<Uuid>,
-    /// Connections that it may hold for its own work: `DB_POOL_SIZE` and its one more.
+    /// Maximum number of connections for its own work: `DB_POOL_SIZE` and one more.
     pub db_connections: u32,
 }
 
-/// Introduces a process, or says that it is still there. Written anew where a restored backup has
-/// forgotten it, and not stopped any more where an operator took it for dead.
+/// Registers a process or renews its heartbeat. Inserts the row again if a restored backup has lost it, and clears
+/// the stop mark if an operator took the process for dead.
 pub async fn heartbeat(
     store: &Store,
     who: &InstanceRegistration,
@@ -69,8 +69,8 @@ pub async fn heartbeat(
     Ok(())
 }
 
-/// Proves that the database takes writes: a committed one, of the process's own row, in the way of all others.
-/// `false`: the row is not there (a restored backup has forgotten it), so nothing was written.
+/// Proves that the database takes writes: it writes and commits the process's own row. `false`: the row is missing (a
+/// restored backup has lost it), so nothing was written.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ pub async fn probe_write(store: &Store, id: ProcessId) -> Result<bool, StoreErro
     Ok(done.rows_affected() == 1)
 }
 
-/// Says goodbye. What the process offered still counts for a while, see [`crate::offers::list_recent_schemas`].
+/// Marks a process as stopped. Its offers still count for a while, see [`crate::offers::list_recent_schemas`].
 pub async fn mark_stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- instance_stopped
@@ -99,8 +99,8 @@ pub async fn mark_stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool
     Ok(done.rows_affected() == 1)
 }
 
-/// The predecessors of `me` of an instance lock that `me` holds: they are dead. They are marked as
-/// stopped by [`mark_stopped`] once their attempts are settled.
+/// Returns the earlier holders of the instance lock that `me` holds: they are dead. The caller marks them as stopped
+/// with [`mark_stopped`] once their attempts are settled.
 pub async fn predecessors(
     store: &Store,
     instance_lock: Uuid,
@@ -126,30 +126,29 @@ pub struct Instance {
     pub kind: String,
     /// `SEXTON_INSTANCE`.
     pub name: String,
-    /// On its host.
+    /// Its process id on its host.
     pub pid: i32,
-    /// Of the program.
+    /// The program's version.
     pub version: String,
     /// Release of the time zone data in a scheduler.
     pub tz_version: Option<String>,
-    /// That a worker consumes from.
+    /// The pools that a worker consumes from.
     pub pools: Vec<String>,
     /// How many tasks it runs at once.
     pub slots: i32,
     /// When it started.
     pub started_at: DateTime<Utc>,
-    /// When it was last heard of.
+    /// When its last heartbeat came.
     pub heartbeat_at: DateTime<Utc>,
-    /// As its own `/readyz` said then.
+    /// Its `/readyz` answer at that heartbeat.
     pub ready: bool,
-    /// How many attempts it has open.
+    /// Number of its open attempts.
     pub running: i64,
     /// Milliseconds since the last heartbeat, by the database's clock.
     pub silent_ms: i64,
 }
 
-/// The processes that have not said goodbye and were heard of within the last day, newest first; at
-/// most 1,000.
+/// Returns the processes that have not stopped and sent a heartbeat within the last day, newest first; at most 1,000.
 pub async fn list(store: &Store, now: Now) -> Result<Vec<Instance>, StoreError> {
     Ok(sqlx::query_as!(
         Instance,

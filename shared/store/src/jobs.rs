@@ -1,8 +1,7 @@
-//! Jobs: reading definitions, and what people do to them.
+//! Jobs: reads their definitions and applies people's changes.
 //!
-//! [`apply()`] writes definitions, [`pause()`] and [`resume`] stop and start their firings, [`delete()`]
-//! ends them for good. Each is one
-//! transaction, recorded in `operator_actions`, and wakes the planners. Nothing here claims a
+//! [`apply()`] writes definitions, [`pause()`] and [`resume`] stop and start their firings, [`delete()`] ends them
+//! for good. Each is one transaction, recorded in `operator_actions`, and wakes the planners. Nothing here claims a
 //! firing; see [`crate::firing`] and [`crate::trigger`].
 
 mod apply;
@@ -35,7 +34,7 @@ pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};
 pub use upcoming::{list_run_times, list_upcoming};
 
-/// A row of `jobs`; the fields bear the columns' names.
+/// A row of `jobs`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Job {
@@ -171,7 +170,7 @@ impl Job {
         })
     }
 
-    /// Where the job's firings go on; `None`: it never fires again by itself.
+    /// The job's next firing; `None`: it never fires again by itself.
     ///
     /// # Errors
     ///
@@ -193,16 +192,16 @@ impl Job {
     }
 }
 
-/// Which jobs [`list`] reads.
+/// A filter for [`list`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFilter {
     /// Only these names.
     pub names: Option<Vec<String>>,
-    /// Only those whose name holds this, in any case.
+    /// Only names that contain this text, ignoring case.
     pub containing: Option<String>,
     /// Only `active` or only `paused`.
     pub status: Option<String>,
-    /// Only names after this one: where the page before ended.
+    /// Only names after this one, where the previous page ended.
     pub after: Option<String>,
 }
 
@@ -219,19 +218,19 @@ pub struct LastExecution {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// Jobs in the order of their names, at most `limit`.
+/// Lists jobs by name, at most `limit`.
 pub async fn list(store: &Store, filter: &JobFilter, limit: i64) -> Result<Vec<Job>, StoreError> {
     let mut connection = with_client_timeout(Box::pin(store.pool().acquire())).await?;
     read(&mut connection, filter, limit).await
 }
 
-/// One job by its name.
+/// Returns one job by its name.
 pub async fn find(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
     let filter = JobFilter { names: Some(vec![name.to_owned()]), ..JobFilter::default() };
     Ok(list(store, &filter, 1).await?.pop())
 }
 
-/// One job by its name; if none of that name lives, the one of that name that was deleted last.
+/// Returns one job by its name, or the most recently deleted job of that name if none exists.
 pub async fn find_including_deleted(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
     if let Some(job) = find(store, name).await? {
         return Ok(Some(job));
@@ -249,7 +248,7 @@ pub async fn find_including_deleted(store: &Store, name: &str) -> Result<Option<
     }
 }
 
-/// Deleted jobs, by the names that they had, those deleted last first; at most `limit`.
+/// Lists deleted jobs with the names that they had, the latest deletion first; at most `limit`.
 pub async fn list_deleted(
     store: &Store,
     filter: &JobFilter,
@@ -272,7 +271,7 @@ pub async fn list_deleted(
     Ok(jobs)
 }
 
-/// The most recently claimed execution of each of these jobs; none for a job that never fired.
+/// Returns the most recently claimed execution of each of these jobs, except jobs without any.
 pub async fn last_executions(
     store: &Store,
     jobs: &[Uuid],
@@ -282,7 +281,7 @@ pub async fn last_executions(
         .await?)
 }
 
-/// Up to five names that hold `text` or are held by it, for "did you mean".
+/// Returns up to five names that contain `text` or are contained in it, for "did you mean".
 pub async fn similar_names(store: &Store, text: &str) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- similar_job_names

@@ -1,4 +1,4 @@
-//! Lease: renew the open attempts of a worker.
+//! Lease: renews the open attempts of a worker.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use uuid::Uuid;
 
 use crate::{Now, Store, StoreError};
 
-/// An open attempt, named by all that fences it.
+/// An open attempt, with every value that fences it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttemptFence {
     /// The execution.
     pub execution_id: ExecutionId,
     /// The attempt's number.
     pub attempt: AttemptNumber,
-    /// The worker's mark.
+    /// The worker's token.
     pub token: OpenToken,
 }
 
-/// What a renewal told.
+/// The result of a renewal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Renewal {
-    /// The lease counts from now again.
+    /// The lease runs from now again.
     Renewed {
         /// An operator wants the attempt to end.
         cancel_requested: bool,
     },
-    /// Somebody held the row's lock for a moment: ask again in the next round.
+    /// Another transaction held the row's lock for a moment: renew in the next round.
     Locked,
-    /// The attempt is no longer this worker's: kill the task, write nothing.
+    /// The attempt no longer belongs to this worker: kill the task, write nothing.
     Fenced,
 }
 
-/// Renews leases, each for its own duration from now. Answers in the order of `held`.
+/// Renews leases, each for its own duration from now. Returns the results in the order of `held`.
 ///
-/// Only `lease_until` changes, which no index mentions, so the update stays on its page.
+/// Only `lease_until` changes, which no index contains, so the update stays on its page.
 pub async fn renew(
     store: &Store,
     held: &[(AttemptFence, Duration)],
@@ -82,8 +82,8 @@ pub async fn renew(
         .collect())
 }
 
-/// Of attempts that a fenced, lock-skipping statement did not touch: those whose fence still holds,
-/// which were therefore only locked. Reads without a lock.
+/// Of the attempts that a fenced, lock-skipping statement did not touch, returns those whose fence still holds, which
+/// were therefore only locked. Reads without a lock.
 pub(crate) async fn find_still_held(
     store: &Store,
     held: &[AttemptFence],
@@ -94,7 +94,7 @@ pub(crate) async fn find_still_held(
     Ok(find_still_held_on(store.with_timeout(), held).await?)
 }
 
-/// The same within a transaction, or wherever else.
+/// Like [`find_still_held`], on any executor, such as a transaction.
 pub(crate) async fn find_still_held_on(
     executor: impl sqlx::PgExecutor<'_>,
     held: &[AttemptFence],

@@ -1,10 +1,9 @@
-//! The ledger of a job, read in one snapshot: what it was to do, and what is on record of it.
+//! The ledger of a job, read in one snapshot: its firings and their records.
 //!
-//! The firings of a stretch of time are computed from the revisions of the job. To them come the firings that have
-//! an execution and that no revision has: backfilled ones from before the job was made, those of a revision that
-//! retention has removed, and those that other data of the zones had. Executions are then asked for by their keys
-//! and gaps by their place, so what is read is bounded by how many firings were wanted.
-//! Nothing is decided here: see [`sexton_model::explain`].
+//! The firings of a range are computed from the job's revisions. Added are the firings that have an execution but
+//! that no revision computes: backfilled ones from before the job existed, those of a revision that retention has
+//! removed, and those of other time zone data. Executions are then read by their keys and gaps by their range, so the
+//! number of firings bounds the read. [`sexton_model::explain`] judges what is read here.
 
 use std::collections::HashMap;
 
@@ -24,38 +23,38 @@ use crate::error::parse_column;
 use crate::jobs::Job;
 use crate::{Now, Store, StoreError};
 
-/// The most firings of one page.
+/// Maximum number of firings of one page.
 pub const MAX_FIRINGS: usize = 1_000;
-/// The most revisions of a job that are read; older ones are as good as forgotten.
+/// Maximum number of a job's revisions that are read; older ones count as forgotten.
 const MAX_REVISIONS: i64 = 1_000;
 
-/// Which part of which ledger.
+/// The range of a job's ledger to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LedgerQuery {
     /// The job's id.
     pub job: Uuid,
-    /// From here on, included.
+    /// Start of the range, included.
     pub from: DateTime<Utc>,
-    /// Up to here, included. The same instant: that one, whether it is a firing or not.
+    /// End of the range, included. If it equals `from`, that instant is read whether it is a firing or not.
     pub to: DateTime<Utc>,
-    /// At most so many firings, [`MAX_FIRINGS`] at the most.
+    /// Maximum number of firings, at most [`MAX_FIRINGS`].
     pub max_firings: usize,
 }
 
-/// A part of a ledger.
+/// A page of a ledger.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LedgerPage {
-    /// The instant of the answer.
+    /// The database's time of the read.
     pub now: DateTime<Utc>,
-    /// The job as it is.
+    /// The current job.
     pub job: JobSnapshot,
     /// Its schedules.
     pub history: ScheduleHistory,
-    /// Its firings, and what was claimed as one.
+    /// Its firings, and executions claimed as firings.
     pub stretch: FiringPage,
     /// Their executions, by key.
     pub executions: HashMap<String, FiringExecution>,
-    /// The gaps that hold some of them, oldest first.
+    /// The gaps that contain some of them, oldest first.
     pub gaps: Vec<GapRecord>,
 }
 
@@ -80,7 +79,7 @@ pub struct FiringExecution {
     pub backfill: Option<Pause>,
 }
 
-/// Reads a page of a job's ledger; `None` if there is no such job.
+/// Reads a page of a job's ledger; `None` if the job does not exist.
 ///
 /// # Errors
 ///
@@ -109,7 +108,7 @@ pub async fn read_page(
         }
         _ => Vec::new(),
     };
-    // Only read: if that fails, nothing is lost.
+    // The transaction only read: a failed rollback loses nothing.
     drop(tx);
     Ok(Some(LedgerPage { now: job.now, job: job.standing, history, stretch, executions, gaps }))
 }
@@ -120,8 +119,7 @@ struct LockedStanding {
     now: DateTime<Utc>,
 }
 
-/// A single firing leaves `planned_until` where it was. So of one from before what retention has removed
-/// nobody can say that there was none.
+/// A single firing does not move `planned_until`. So a firing from before retention's limit cannot be ruled out.
 async fn read_standing(
     connection: &mut PgConnection,
     job: Uuid,
@@ -156,9 +154,9 @@ async fn read_standing(
     }))
 }
 
-/// The newest revisions of a job. One is read as the job's row with the columns that it had: what a
-/// revision of an older version does not know is as it is now; but the terms, which say what was a
-/// firing, are none.
+/// Reads the newest revisions of a job. A revision is the job's row with the columns that it had: columns that an
+/// older version did not record have their current values, except the terms, which decide what was a firing and are
+/// empty then.
 pub(crate) async fn read_revisions(
     connection: &mut PgConnection,
     job: Uuid,
@@ -191,9 +189,9 @@ pub(crate) async fn read_revisions(
         .collect()
 }
 
-/// The oldest executions of firings of a stretch, at most `most` of each kind of schedule. They are found by their
-/// keys, which begin with the kind and are then in the order of time; what a trigger was given such a key for has
-/// another nominal time, and is none.
+/// Returns the oldest executions of firings in a range, at most `most` of each kind of schedule. They are found by
+/// their keys, which begin with the kind and then sort by time; a trigger that was given such a key has another
+/// nominal time, and is left out.
 async fn list_claimed(
     connection: &mut PgConnection,
     wanted: LedgerQuery,
@@ -270,9 +268,9 @@ async fn list_executions(
     read.collect()
 }
 
-/// The gaps with a firing between two instants. Gaps of a job do not overlap, so there are no more of
-/// them than firings, but for what hands in the database have set back. A long absence is planned in
-/// several steps: coalesced ones of the steps before the last are part of what that one says.
+/// Returns the gaps with a firing between two instants. A job's gaps do not overlap, so they are no more than its
+/// firings, unless somebody has changed the database by hand. A long absence is planned in several steps, and the
+/// last step's gap includes the coalesced firings of the steps before.
 async fn list_gaps(
     connection: &mut PgConnection,
     job: Uuid,
@@ -319,7 +317,7 @@ async fn list_gaps(
     Ok(gaps)
 }
 
-/// The zone in which a job's times are meant.
+/// Returns the job's time zone.
 pub fn zone_of(job: &Job) -> Zone {
     Zone::parse(&job.timezone).unwrap_or_default()
 }

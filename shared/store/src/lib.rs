@@ -1,17 +1,16 @@
 //! PostgreSQL: the record of everything.
 //!
-//! All SQL of the project is here, one file per aggregate or protocol step. Each function is one
-//! statement or one transaction; it returns what it changed, and callers compare the count with what
-//! they meant to change. Statements that touch several rows of `executions` lock them first, ordered
-//! by id and with `SKIP LOCKED`, so that no two of them ever wait for each other; a row that was
-//! locked by somebody else is simply not among the answers.
+//! All SQL of the project is here, one file per aggregate or protocol step. Each function is one statement or one
+//! transaction; it returns the rows that it changed, and callers compare their number with the intended one.
+//! Statements that touch several rows of `executions` lock them first, ordered by id and with `SKIP LOCKED`, so that
+//! no two of them ever wait for each other; rows that another transaction has locked are missing from the result.
 //!
-//! **Time.** The database's clock alone decides what is due. Functions take `now:` [`Now`], which is
-//! `None` in production and an instant in tests and simulations.
+//! **Time.** The database's clock alone decides what is due. Functions take `now:` [`Now`], which is `None` in
+//! production and an instant in tests and simulations.
 //!
-//! **Crashes.** Nothing here talks to the broker. A statement that creates the duty to publish
-//! records it in the same row (`ticket_published_at IS NULL`), so a process may die after any of
-//! these functions: the relay finds the debt.
+//! **Crashes.** Nothing here talks to the broker. A statement that creates the duty to publish records it in the same
+//! row (`ticket_published_at IS NULL`), so a process may die after any of these functions: the relay finds the
+//! unpublished ticket.
 
 pub mod attempts;
 pub mod backfill;
@@ -66,9 +65,8 @@ use chrono::{DateTime, Utc};
 pub use connect::{Store, StoreOptions};
 pub use error::StoreError;
 
-/// The instant a statement works with: `None` is the database's own clock.
+/// The instant that a statement uses; `None`: the database's clock.
 pub type Now = Option<DateTime<Utc>>;
 
-/// How long a process that changes a row has for publishing the ticket itself, in milliseconds,
-/// before the relay does it.
+/// How long the relay leaves an unpublished ticket to the process that changed the row, in milliseconds.
 pub const RELAY_DELAY_MS: i64 = 5_000;

@@ -1,8 +1,8 @@
-//! Lost: end the attempts of workers that are not heard of any more.
+//! Lost: ends the attempts of workers that have vanished.
 //!
-//! Whoever has grounds to does it: a scheduler's rescuer, which has seen the same renewal for a whole lease, or a
-//! worker that starts in the seat of a dead one. The statement repeats the grounds, so a renewal that came in
-//! between wins. The database's clock says when it happened, and decides nothing here.
+//! Two processes do so: a scheduler's rescuer, which has seen the same renewal for a whole lease, or a worker that
+//! starts under the instance lock of a dead one. The statement checks the grounds again, so a renewal that came in
+//! between wins. The database's clock only dates the end, and decides nothing here.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::open::{RetryColumns, parse_attempt_number, parse_used};
 use crate::running_attempts::{LeaseRenewal, RunningAttempt};
 use crate::{Now, Store, StoreError};
 
-/// What is recorded of a lost attempt.
+/// The recorded message of a lost attempt.
 const MESSAGE: &str = "the worker was not heard of again before the lease ran out";
 
-/// An open attempt that is to be ended as lost.
+/// An open attempt to be ended as lost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LostAttempt {
     /// The execution.
@@ -29,24 +29,24 @@ pub struct LostAttempt {
     pub attempt: AttemptNumber,
     /// The worker that held it.
     pub worker: ProcessId,
-    /// What the execution has used up.
+    /// The budgets that the execution has used.
     pub used: Usage,
-    /// The job's own retry settings, with the crash budget that its worker wrote down at the open.
+    /// The job's retry settings, with the crash budget that its worker recorded at the open.
     pub retry: RetryOverrides,
 }
 
 /// Which open attempts count as lost, and on which grounds.
 #[derive(Clone, Copy, Debug)]
 pub enum LossGrounds<'a> {
-    /// Those whose last renewal somebody has seen for a whole lease by a clock of their own; each only as long
-    /// as that is its last renewal, on the server that it was read from.
+    /// Attempts whose last renewal a process has seen for a whole lease by its own clock, as long as that stays the
+    /// last renewal, on the server that it was read from.
     Unrenewed(&'a [RunningAttempt]),
-    /// Those of workers that are known to be dead, whatever their lease says.
+    /// Attempts of workers that are known to be dead, whatever their lease.
     OfWorkers(&'a [ProcessId]),
 }
 
 impl LossGrounds<'_> {
-    /// The workers, if it is about workers.
+    /// The workers of [`Self::OfWorkers`].
     fn workers(&self) -> Option<Vec<Uuid>> {
         match self {
             Self::Unrenewed(_) => None,
@@ -65,13 +65,13 @@ impl LossGrounds<'_> {
     }
 }
 
-/// Finds up to `limit` of them.
+/// Finds up to `limit` lost attempts.
 pub async fn find(
     store: &Store,
-    which: &LossGrounds<'_>,
+    grounds: &LossGrounds<'_>,
     limit: i64,
 ) -> Result<Vec<LostAttempt>, StoreError> {
-    let ids: Vec<Uuid> = match which {
+    let ids: Vec<Uuid> = match grounds {
         LossGrounds::Unrenewed(seen) => seen.iter().map(|one| one.execution_id.get()).collect(),
         LossGrounds::OfWorkers(workers) => {
             let workers: Vec<Uuid> = workers.iter().map(|worker| worker.get()).collect();
@@ -128,20 +128,19 @@ pub async fn find(
         .collect()
 }
 
-/// Ends them as the verdicts say (never with success), each only if it is still open and the grounds
-/// still hold. The debts are due at once: the caller has nothing to publish, the relay does. The
-/// message of a row that fails names the last crashes: which attempt, on which worker, when.
-/// Returns the executions that were changed.
+/// Ends lost attempts by their verdicts (never with success), each only if it is still open and the grounds still
+/// hold. Their tickets are due at once, and the relay publishes them. The message of a row that fails names the last
+/// crashes: which attempt, on which worker, when. Returns the executions that changed.
 pub async fn settle(
     store: &Store,
-    which: &LossGrounds<'_>,
+    grounds: &LossGrounds<'_>,
     lost: &[(LostAttempt, Decision)],
     now: Now,
 ) -> Result<Vec<ExecutionId>, StoreError> {
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let (workers, renewals) = (which.workers(), which.renewals());
+    let (workers, renewals) = (grounds.workers(), grounds.renewals());
     let ids: Vec<Uuid> = lost.iter().map(|(one, _)| one.execution_id.get()).collect();
     let attempts: Vec<i32> = lost.iter().map(|(one, _)| one.attempt.get()).collect();
     let mut states = Vec::with_capacity(lost.len());
@@ -152,7 +151,7 @@ pub async fn settle(
     let mut written_by: Vec<Option<i64>> = Vec::with_capacity(lost.len());
     let mut servers: Vec<Option<DateTime<Utc>>> = Vec::with_capacity(lost.len());
     for (one, verdict) in lost {
-        // One that nobody has seen equals nothing, and stays.
+        // An attempt without a seen renewal equals nothing, and stays.
         let renewed = renewals.get(&one.execution_id);
         tokens.push(renewed.map(|renewed| renewed.token.get()));
         lease_until.push(renewed.map(|renewed| renewed.lease_until));

@@ -1,4 +1,4 @@
-//! What a measurement reads of its own platform's record: when tasks were due, begun and done, by the database's clock.
+//! Measurements from the platform's records: when tasks were due, begun and done, by the database's clock.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use chrono::{DateTime, Utc};
 
 use crate::{Store, StoreError};
 
-/// Samples of one answer at most.
+/// Maximum number of samples in one answer.
 const MAX_SAMPLES: i64 = 1_000_000;
-/// Jobs of one statement, which has to end within the limits of any other.
+/// Maximum number of jobs in one statement, which has to end within the usual time limit.
 const MAX_BATCH_COPIES: u32 = 10_000;
 
-/// How far the executions of some jobs have come.
+/// The progress of some jobs' executions.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Progress {
-    /// How many there are.
+    /// Number of executions.
     pub executions: u64,
-    /// How many of them wait for their ticket to be published.
+    /// Number with an unpublished ticket.
     pub unpublished: u64,
-    /// How many were begun.
+    /// Number begun.
     pub begun: u64,
-    /// How many have succeeded.
+    /// Number succeeded.
     pub succeeded: u64,
-    /// How many ended in another way.
+    /// Number that ended in another way.
     pub otherwise: u64,
-    /// From the first start to the last success.
+    /// Time from the first start to the last success.
     pub took: Duration,
 }
 
-/// Of jobs whose names begin with `prefix`.
+/// Reads the progress of the jobs whose names begin with `prefix`.
 pub async fn read_progress(store: &Store, prefix: &str) -> Result<Progress, StoreError> {
     let row = sqlx::query!(
         r#"-- measured_progress
@@ -55,7 +55,7 @@ pub async fn read_progress(store: &Store, prefix: &str) -> Result<Progress, Stor
     })
 }
 
-/// From due to begun, in milliseconds, sorted; of the firings after `after`.
+/// Returns the delays from due to begun, in milliseconds, sorted, of the firings after `after`.
 pub async fn list_start_lags(
     store: &Store,
     prefix: &str,
@@ -76,7 +76,7 @@ pub async fn list_start_lags(
     Ok(lags)
 }
 
-/// How many schedulers and workers are ready.
+/// Counts the schedulers and workers that are ready.
 pub async fn count_ready(store: &Store) -> Result<(u64, u64), StoreError> {
     let row = sqlx::query!(
         r#"-- measured_ready
@@ -89,8 +89,8 @@ pub async fn count_ready(store: &Store) -> Result<(u64, u64), StoreError> {
     Ok((row.schedulers as u64, row.workers as u64))
 }
 
-/// Adds `count` copies of a job under the names `<its name>.<number>`, all due at the same instant. An error leaves
-/// those of the portions before it.
+/// Adds `count` copies of a job under the names `<its name>.<number>`, all due at the same instant. After an error
+/// the copies of earlier batches exist.
 pub async fn copy_job(
     store: &Store,
     job: &str,
@@ -112,7 +112,7 @@ async fn copy_batch(
     numbers: std::ops::RangeInclusive<u32>,
     due: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    // A record that is made in the list of what is selected is made anew for each column: hence lateral.
+    // A composite value in a SELECT list is computed again for each of its columns, hence LATERAL.
     sqlx::query!(
         "-- measured_copies
         INSERT INTO sexton.jobs SELECT made.*

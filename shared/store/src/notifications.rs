@@ -1,7 +1,6 @@
-//! Wake-ups: job edits, triggers, requeues and cancels are told to the schedulers and workers.
+//! Wake-ups: notify schedulers and workers of job edits, triggers, requeues and cancels.
 //!
-//! Never one per claim, open or settle. A notification can be lost with its connection, so every
-//! listener also polls.
+//! Never one per claim, open or settle. A notification can be lost with its connection, so every listener also polls.
 
 use sqlx::postgres::PgListener;
 
@@ -15,11 +14,11 @@ pub const CHANNEL: &str = "sexton";
 pub enum Notification {
     /// A job's schedule or status: the planner's sleep may be too long.
     Jobs,
-    /// A ticket is owed and due now: the relay need not wait for its poll.
+    /// An unpublished ticket is due now: the relay need not wait for its poll.
     TicketsUnpublished,
-    /// A running execution is to be cancelled: the journal renews at once.
+    /// A running execution has a cancel request: its worker renews at once, and so learns of it.
     Cancel,
-    /// A bulk was asked for or steered: a scheduler carries it out.
+    /// A bulk was created or controlled: a scheduler carries it out.
     Bulk,
 }
 
@@ -40,8 +39,8 @@ impl Notification {
     }
 }
 
-/// A listening connection, outside the pool: when it is dropped, its farewell to a server that has
-/// vanished may stay unanswered until TCP gives up, and would hold a place in the pool until then.
+/// A listening connection outside the pool. After a drop, its goodbye to a vanished server may stay unanswered until
+/// TCP gives up, and would occupy a place in the pool until then.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 
@@ -49,19 +48,19 @@ impl Listener {
     /// Connects and listens.
     pub async fn connect(store: &Store) -> Result<Self, StoreError> {
         let mut listener = PgListener::connect_with(&store.single_connection_pool()).await?;
-        // Whoever listens is to notice, and connects anew.
+        // The caller must learn of the loss, and connects anew.
         listener.eager_reconnect(false);
         listener.listen(CHANNEL).await?;
         Ok(Self(listener))
     }
 
-    /// Waits for the next wake-up; payloads of other versions count as every kind of news (`None`).
-    /// Safe to drop and call again.
+    /// Waits for the next wake-up; `None` stands for a payload of another version, which may mean any change. Safe to
+    /// drop and call again.
     ///
     /// # Errors
     ///
-    /// The connection is gone, and notifications may have been missed: drop this listener, look for
-    /// work, connect anew.
+    /// The connection is lost, and notifications may have been missed: drop this listener, look for work, connect
+    /// anew.
     pub async fn next(&mut self) -> Result<Option<Notification>, StoreError> {
         match self.0.try_recv().await? {
             Some(notification) => Ok(Notification::parse(notification.payload())),

@@ -1,7 +1,7 @@
-//! What workers offer: the task types of their catalogues, and what the params of each must hold.
+//! Workers' offers: the task types of their catalogues, and the schemas of their params.
 //!
-//! Written by each worker when it introduces itself, and removed an hour after it said goodbye, or when it is
-//! forgotten. So what is in use is told by the workers that are at work, and no two of them have to agree.
+//! Each worker writes its offers when it registers; they are removed an hour after it stopped, or when retention
+//! removes the worker. So the active workers define what is in use, and no two of them have to agree.
 
 use serde_json::Value;
 use sexton_model::foreign::OFFER_GRACE_MS;
@@ -12,15 +12,14 @@ use sqlx::PgExecutor;
 use crate::client_timeout::WithTimeout;
 use crate::{Now, Store, StoreError};
 
-/// A worker that was not heard of for so long is not at work, in milliseconds.
+/// A worker without a heartbeat for this long is inactive, in milliseconds.
 const MAX_SILENCE_MS: f64 = 60_000.0;
 
-/// Workers that stopped an hour ago of whose offers one call of [`publish`] removes all.
+/// Maximum number of stopped workers whose offers one call of [`publish`] removes.
 const MAX_BATCH_REMOVALS: i64 = 1_000;
 
-/// Writes what the process `id` offers: task types, each with its schema if it has one. Done again, it changes
-/// nothing; a crash leaves all or none of it. Removes the offers of workers that said goodbye more than an hour
-/// ago.
+/// Writes the offers of the process `id`: task types, each with its schema if it has one. A repeated call changes
+/// nothing; a crash leaves all or none of it. Removes the offers of workers that stopped more than an hour ago.
 pub async fn publish(
     store: &Store,
     id: ProcessId,
@@ -54,17 +53,17 @@ pub async fn publish(
     Ok(())
 }
 
-/// A schema that workers at work have for a task type.
+/// A schema that active workers have for a task type.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OfferedSchema {
-    /// The schema; none: these workers take whatever comes.
+    /// The schema; `None`: these workers accept any params.
     pub schema: Option<Value>,
     /// Their names, sorted; at most ten.
     pub workers: Vec<String>,
 }
 
-/// The schemas that the workers at work in `pool` have for `task_type`, each once; at most 20. None of them: no
-/// worker at work offers it there.
+/// Returns the schemas that the active workers in `pool` have for `task_type`, each once; at most 20. Empty: no
+/// active worker offers it there.
 pub async fn list_current_schemas(
     store: &Store,
     task_type: &str,
@@ -88,9 +87,8 @@ pub async fn list_current_schemas(
     .await?)
 }
 
-/// The schemas for `task_type` that the workers in `pool` have or had: of those at work; if there are none, of those
-/// that were heard of within the last hour. Each once; at most 20. None of them: nobody offers the type there, nor
-/// did within the hour.
+/// Returns the schemas for `task_type` of the active workers in `pool`, or, without any, of those with a heartbeat
+/// within the last hour. Each once; at most 20. Empty: no worker has offered the type there within the hour.
 pub async fn list_recent_schemas(
     store: &Store,
     task_type: &str,
@@ -121,22 +119,21 @@ pub async fn list_recent_schemas(
     Ok(counting.map(|row| OfferedSchema { schema: row.schema, workers: row.workers }).collect())
 }
 
-/// A worker at work that says nothing of what it offers, as those of versions before verify tasks do.
+/// An active worker that publishes no offers, because its version is older than verify tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OldWorker {
     /// `SEXTON_INSTANCE`.
     pub name: String,
-    /// Of its program.
+    /// Its program's version.
     pub version: String,
 }
 
-/// The workers at work that say nothing of what they offer, by name; at most 20. While there is one, no verify
-/// task is asked.
+/// Returns the active workers that publish no offers, by name; at most 20. While one exists, no verify task runs.
 pub async fn list_old_workers(store: &Store, now: Now) -> Result<Vec<OldWorker>, StoreError> {
     list_old_workers_on(store.with_timeout(), now).await
 }
 
-/// The same, in a transaction of the caller's.
+/// Like [`list_old_workers`], in the caller's transaction.
 pub(crate) async fn list_old_workers_on<'c>(
     executor: WithTimeout<impl PgExecutor<'c>>,
     now: Now,

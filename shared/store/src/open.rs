@@ -1,11 +1,11 @@
-//! Open: turn tickets into running attempts.
+//! Open: turns tickets into running attempts.
 //!
-//! One statement for a batch of tickets of distinct executions. It changes exactly the rows whose
-//! attempt number is the ticket's, that have a ticket and are due, and inserts their attempt rows;
-//! both or neither. A firing that nobody has begun and that has become too old for its job is skipped
-//! by the same statement instead: of two workers one skips it, and none that is skipped is opened.
-//! Whether a ticket won is told by its token, so that an answer that was lost can be asked for again. A crash
-//! after the statement leaves a running attempt without a worker: nobody renews it and the rescuer ends it as lost.
+//! One statement for a batch of tickets of distinct executions. It changes exactly the rows whose attempt number is
+//! the ticket's, that have a ticket and are due, and inserts their attempt rows; both or neither. A firing that no
+//! worker has begun and that has become too old for its job is skipped by the same statement instead: of two workers
+//! one skips it, and no skipped firing is opened. A ticket's token shows whether it won, so a worker can ask again
+//! after a lost answer. A crash after the statement leaves a running attempt without a worker: its lease is not
+//! renewed, and the rescuer ends it as lost.
 
 mod retry_columns;
 
@@ -26,14 +26,14 @@ use crate::dedicated_connection::ExecutorSource;
 use crate::error::parse_column;
 use crate::{Now, StoreError};
 
-/// A ticket that asks to be opened.
+/// A request to open a ticket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenRequest {
     /// The execution.
     pub execution_id: ExecutionId,
     /// The ticket's number.
     pub attempt: AttemptNumber,
-    /// Drawn for this request; the same when it is asked again.
+    /// Drawn for this request, and repeated with it.
     pub token: OpenToken,
 }
 
@@ -42,26 +42,26 @@ pub struct OpenRequest {
 pub struct Offer {
     /// Its name.
     pub task_type: String,
-    /// The crash budget of jobs without one of their own: whoever finds an attempt lost does not know
-    /// this worker's catalogue, so it is written down at the open.
+    /// The crash budget for jobs that set none. The open records it, because the process that later finds an attempt
+    /// lost does not know this worker's catalogue.
     pub max_crashes: u32,
 }
 
 impl Offer {
-    /// With the crash budget that holds where nobody says anything.
+    /// Makes an offer with the default crash budget.
     pub fn new(task_type: impl Into<String>) -> Self {
         Self { task_type: task_type.into(), max_crashes: RetryPolicy::default().max_crashes }
     }
 }
 
-/// An open attempt: what to run, and by which policies.
+/// An open attempt: the task to run, and its policies.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Opened {
     /// The execution.
     pub execution_id: ExecutionId,
     /// The attempt's number.
     pub attempt: AttemptNumber,
-    /// The worker's mark on it.
+    /// The worker's token.
     pub token: OpenToken,
     /// The job's name.
     pub job: String,
@@ -83,25 +83,24 @@ pub struct Opened {
     pub timeout: Duration,
     /// How long a renewal lasts.
     pub lease: Duration,
-    /// What is used up.
+    /// The budgets used so far.
     pub used: Usage,
-    /// The job's own retry settings, with the crash budget that was written down at the open.
+    /// The job's retry settings, with the crash budget that was recorded at the open.
     pub retry: RetryOverrides,
 }
 
-/// What became of the tickets that could be opened. Those that could not are in neither list.
+/// The result for the tickets that could be opened. The others are in neither list.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct OpenOutcome {
     /// The attempts.
     pub opened: Vec<Opened>,
-    /// Executions that came too late to be begun, and are skipped now. A crash afterwards leaves a
-    /// spent ticket.
+    /// Executions that were too late to begin, and are skipped now. A crash afterwards leaves a spent ticket.
     pub skipped: Vec<ExecutionId>,
 }
 
-/// Opens, or skips as stale, what can be opened of `requests` (at most one per execution) for `worker`. A job
-/// without a lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of
-/// a failed execution is a requeue by hand: the budgets start anew and the move is recorded under `actor`.
+/// Opens, or skips as stale, the tickets of `requests` (at most one per execution) that can be opened, for `worker`.
+/// Jobs that set no lease get `lease`. Opens only rows whose task type is among `offers`. A ticket of a failed
+/// execution is a requeue by hand: the budgets start anew, and the audit records it under `actor`.
 pub async fn open(
     mut on: impl ExecutorSource,
     worker: ProcessId,
@@ -212,8 +211,8 @@ pub async fn open(
     Ok(answered)
 }
 
-/// Reads the attempts that these very requests had opened before, when the answer was lost on the
-/// way: running, with the request's number and token.
+/// Reads the attempts that these requests had opened before, when the answer was lost: running, with the request's
+/// number and token.
 pub async fn recover(
     mut on: impl ExecutorSource,
     requests: &[OpenRequest],
@@ -252,8 +251,8 @@ pub async fn recover(
     rows.into_iter().map(OpenedRow::opened).collect()
 }
 
-/// Reads, without a lock, the rows that opened nothing, for [`sexton_model::open::decide_unopened`]. A
-/// request whose execution does not exist is absent from the answer.
+/// Reads, without a lock, the rows of the requests that opened nothing, for [`sexton_model::open::decide_unopened`].
+/// A request whose execution does not exist is missing from the result.
 pub async fn read_unopened(
     mut on: impl ExecutorSource,
     offers: &[Offer],
@@ -280,7 +279,7 @@ pub async fn read_unopened(
     .await?;
     rows.into_iter()
         .map(|row| {
-            // Less than a millisecond early is still early: the open asks the same clock.
+            // Less than a millisecond early is still early, because the open compares with the same clock.
             let due_in_ms = row.due_in_ms.unwrap_or(0);
             let early_ms = if row.early == Some(true) { due_in_ms.max(1) } else { 0 };
             Ok((
@@ -373,7 +372,7 @@ pub(crate) fn parse_attempt_number(attempt: i32) -> Result<AttemptNumber, StoreE
     })
 }
 
-/// Of the columns for retries, timeouts, crashes and snoozes.
+/// Parses the columns for retries, timeouts, crashes and snoozes.
 pub(crate) fn parse_used(columns: [i32; 4]) -> Usage {
     let [retries, timeouts, crashes, snoozes] = columns.map(|count| count.max(0) as u32);
     Usage { retries, timeouts, crashes, snoozes }

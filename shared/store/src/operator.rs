@@ -1,9 +1,9 @@
-//! What an operator does to an execution: requeue, discard, restore, cancel.
+//! An operator's actions on an execution: requeue, discard, restore, cancel.
 //!
-//! Each call is one transaction: it locks the row (waiting at most 5 s), asks the transition table,
-//! writes the row only if it is still as it was seen, records who did it and why, and wakes whoever
-//! carries it out. A crash before the commit leaves nothing; after it the relay publishes what is
-//! owed. Of two operators who do the same at once, one does it and the other is told.
+//! Each call is one transaction: it locks the row (waiting at most 5 s), checks the transition table, writes the row
+//! only if it is unchanged since the operator saw it, records who did it and why, and wakes the process that carries
+//! it out. A crash before the commit leaves nothing; after it the relay publishes the ticket. Of two operators who
+//! act at once, one succeeds and the other gets an error.
 
 mod audit;
 mod audit_query;
@@ -33,23 +33,22 @@ pub use edit::{Edit, edit};
 pub use frontier::{Frontier, first_missing, read_frontier, still_writing};
 pub use transitions::RequeueOptions;
 
-/// Who acts, and why.
+/// The operator and the reason, for the audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AuditContext<'a> {
-    /// The operator, as the audit is to show it.
+    /// The operator's name in the audit.
     pub actor: &'a str,
     /// The reason given.
     pub reason: Option<&'a str>,
 }
 
-/// Why nothing was done.
+/// Why an action was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// There is no such execution.
+    /// The execution does not exist.
     #[error("there is no execution {0}")]
     Missing(ExecutionId),
-    /// The row is not in a state in which this can be done, or its attempt is no longer the one that
-    /// was seen: somebody was faster.
+    /// The row's state does not allow this, or its attempt number has changed since the operator saw it.
     #[error("execution {id} is {} at attempt {attempt}", state.as_str())]
     Conflict {
         /// The execution.
@@ -59,33 +58,32 @@ pub enum OperatorError {
         /// Its attempt number now.
         attempt: AttemptNumber,
     },
-    /// The execution is running, and its cancel was asked for before.
+    /// The execution is running, and an earlier request to cancel it is pending.
     #[error("the cancel of execution {0} was asked for before; its worker ends it")]
     CancelAlreadyRequested(ExecutionId),
-    /// Its params are not those any more that the operator had before him.
+    /// Somebody has changed its params since the operator saw them.
     #[error("somebody else has edited execution {0} meanwhile; look at it and edit it again")]
     ParamsChanged(ExecutionId),
-    /// Somebody kept the row locked for 5 s. Try again.
+    /// Another transaction kept the row locked for 5 s. Try again.
     #[error("execution {0} is locked by somebody else; try again")]
     Locked(ExecutionId),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a cancel did.
+/// The result of a cancel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cancelled {
-    /// The execution had not started: it has ended.
+    /// The execution had not started, and has ended.
     Immediately,
-    /// It runs: its worker was asked to end it.
+    /// The execution runs, and its worker will end it.
     Requested,
 }
 
-/// Puts a failed execution back into its queue, with fresh budgets and the same attempt number: the
-/// parked message is the same ticket, and whichever copy comes first runs. Of a job whose executions
-/// run one at a time it waits for its turn, which is at once if the job is free; copies of its ticket
-/// open nothing until then.
+/// Puts a failed execution back into its queue, with full budgets and the same attempt number: the parked message is
+/// the same ticket, and the first copy to arrive runs. If the job's executions run one at a time, the execution waits
+/// for its turn, which comes at once if the job is free; copies of its ticket open nothing until then.
 ///
 /// # Errors
 ///
@@ -100,7 +98,7 @@ pub async fn requeue(
     requeue_with(store, id, seen, RequeueOptions::default(), by, now).await
 }
 
-/// The same under other terms: sent to another pool, or asked first whether it has happened.
+/// Like [`requeue`], with options: another pool, or without the verify task.
 ///
 /// # Errors
 ///
@@ -128,8 +126,7 @@ pub async fn requeue_with(
     .await
 }
 
-/// Gives a failed execution up. It can be restored until retention removes it; its parked message is
-/// removed by the sweep.
+/// Gives up a failed execution. It can be restored until retention removes it; the sweep removes its parked message.
 ///
 /// # Errors
 ///
@@ -146,7 +143,7 @@ pub async fn discard(
     row.finish(done.len(), "discard", by, json!({"state": "discarded"}), None).await
 }
 
-/// Takes a discard back: the execution is failed again, and its parked message is owed.
+/// Takes a discard back: the execution is failed again, and its parked message is published again.
 ///
 /// # Errors
 ///
@@ -170,13 +167,13 @@ pub async fn restore(
     .await
 }
 
-/// Ends an execution that has not ended. One that waits is cancelled at once; one that runs is
-/// cancelled by its worker, unless it succeeds first.
+/// Cancels an execution that has not ended. A waiting one ends at once; a running one is cancelled by its worker,
+/// unless it succeeds first.
 ///
 /// # Errors
 ///
 /// [`OperatorError::Conflict`] unless the row is pending, retrying or running;
-/// [`OperatorError::CancelAlreadyRequested`] if its worker was asked before.
+/// [`OperatorError::CancelAlreadyRequested`] if an earlier request is pending.
 pub async fn cancel(
     store: &Store,
     id: ExecutionId,
@@ -218,7 +215,7 @@ pub async fn cancel(
     Ok(Cancelled::Requested)
 }
 
-/// An execution's row, locked until the transaction ends. Dropped, it has changed nothing.
+/// An execution's row, locked until the transaction ends. A drop changes nothing.
 struct LockedExecution {
     tx: Transaction<'static, Postgres>,
     id: ExecutionId,

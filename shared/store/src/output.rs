@@ -1,9 +1,8 @@
-//! Output: what running attempts write, stored as it comes.
+//! Output of running attempts, stored as it arrives.
 //!
-//! One statement for a batch of attempts, each only while it is still its worker's: a worker whose
-//! attempt was ended by somebody else writes nothing any more, into nobody's output. A chunk that is
-//! already there is left as it is, so that whoever has no answer may ask again. The end of an
-//! attempt's output is written by its settlement.
+//! One statement for a batch of attempts, each only while the attempt still belongs to its worker: if another process
+//! has ended an attempt, its worker's late output is not stored. An existing chunk stays as it is, so a worker may
+//! repeat a write after a lost answer. The settlement writes the end of an attempt's output.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,36 +21,36 @@ use crate::{Store, StoreError};
 pub struct OutputPart {
     /// Chunks to be stored.
     pub chunks: Vec<Arc<Chunk>>,
-    /// What is not kept any more: lines with numbers above the first and below the second.
+    /// Lines to remove: those with numbers above the first and below the second.
     pub superseded: Option<(i64, i64)>,
-    /// What the task last said of its progress, if that is new.
+    /// The task's latest progress, if it is new.
     pub progress: Option<Value>,
 }
 
 impl OutputPart {
-    /// Whether there is nothing to be written.
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty() && self.superseded.is_none() && self.progress.is_none()
     }
 }
 
-/// What became of a part.
+/// The result for one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteOutcome {
     /// It is stored.
     Done,
-    /// Somebody held the row's lock for a moment: ask again in the next round.
+    /// Another transaction held the row's lock for a moment: write again in the next round.
     Locked,
-    /// The attempt is no longer this worker's: nothing was stored, and nothing will be.
+    /// The attempt no longer belongs to this worker: nothing was stored, and nothing will be.
     Fenced,
 }
 
-/// Stores parts, at most one per execution. Answers in the order given.
+/// Stores parts, at most one per execution. Returns the results in the order given.
 ///
 /// # Errors
 ///
-/// [`StoreError::Data`] when a text of the batch cannot be stored: nothing was written; write one by
-/// one to find which.
+/// [`StoreError::Data`] when a text of the batch cannot be stored: nothing was written; write one by one to find the
+/// culprit.
 pub async fn write(
     store: &Store,
     parts: &[(AttemptFence, OutputPart)],
@@ -122,7 +121,7 @@ pub async fn write(
         .collect())
 }
 
-/// Parts as a statement takes them: one entry each, and one for each chunk.
+/// Parts as arrays for the statement: one entry per part, and one per chunk.
 #[derive(Default)]
 pub(crate) struct Columns<'a> {
     pub(crate) above: Vec<Option<i64>>,
@@ -160,8 +159,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The chunks of attempt `number` that begin after line `after` (0: all), in the order of their
-/// lines; at most `limit`.
+/// Returns the chunks of attempt `number` that begin after line `after` (0: all), in the order of their lines; at
+/// most `limit`.
 pub async fn list_chunks(
     store: &Store,
     id: Uuid,
@@ -185,7 +184,7 @@ pub async fn list_chunks(
     .await?)
 }
 
-/// How far an attempt is, for whoever follows it.
+/// The state of an attempt, for readers that follow its output.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct AttemptStatus {
     /// The attempt's number.
@@ -194,9 +193,8 @@ pub struct AttemptStatus {
     pub outcome: Option<String>,
 }
 
-/// The state of an execution and its attempts from number `from` on, in their order; at most `limit`
-/// of them. `None`: there is no such execution. What an ended attempt wrote is stored when its
-/// outcome is.
+/// Returns an execution's state and its attempts from number `from` on, in order; at most `limit` of them. `None`:
+/// the execution does not exist. The output of an ended attempt is stored when its outcome is.
 pub async fn list_attempt_statuses(
     store: &Store,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! The failed queue's side of an execution: what the sweep and the workers ask and write.
+//! The rows behind the failed queue's messages, for the sweep and the workers.
 
 mod counts;
 mod notices;
@@ -26,9 +26,9 @@ pub use sweep_pass::{
     ScanPosition, UnpublishedScan, begin_pass, end_pass, mark_unseen_unpublished, record_kept,
 };
 
-/// Reads the rows behind parked messages, and whether the pass has kept a message of theirs already; who is
-/// not in the answer has no row. On the connection that holds the sweep's lock, so that an answer also proves
-/// that no other sweep has begun.
+/// Reads the rows behind parked messages, and whether the pass has already kept a message for each; an execution
+/// without a row is missing from the result. Uses the connection that holds the sweep's lock, so that an answer also
+/// proves that no other sweep has begun.
 ///
 /// # Errors
 ///
@@ -59,18 +59,17 @@ pub async fn read_rows(
         .collect()
 }
 
-/// Fails an execution whose ticket `attempt` could not be opened: the broker parked it, or no worker
-/// could take it. As at the end of an attempt the row takes the next number and owes the ticket that
-/// bears it, at once, to the failed queue: whatever copies of the ticket `attempt` are left open
-/// nothing any more. That number stays without an attempt.
+/// Fails an execution whose ticket `attempt` could not be opened: the broker parked it, or no worker could take it.
+/// As at the end of an attempt, the row takes the next number and has an unpublished ticket with it, due at once, for
+/// the failed queue: remaining copies of the ticket `attempt` open nothing any more. That number stays without an
+/// attempt.
 ///
-/// Returns whether the row was still waiting with that number. If not, it has moved on, and the
-/// ticket `attempt` is spent all the same. A crash afterwards leaves a debt for the relay, and a spent
-/// ticket.
+/// Returns whether the row was still waiting with that number. If not, it has moved on, and the ticket `attempt` is
+/// spent all the same. A crash afterwards leaves an unpublished ticket for the relay, and a spent one.
 ///
 /// # Errors
 ///
-/// [`StoreError::Unavailable`]: whether the row was changed is not known; asking again is harmless.
+/// [`StoreError::Unavailable`]: whether the row changed is unknown; a repeated call is harmless.
 pub async fn fail_unopened(
     store: &Store,
     id: ExecutionId,
@@ -99,13 +98,13 @@ pub async fn fail_unopened(
     Ok(done.rows_affected() == 1)
 }
 
-/// Owes the tickets of waiting executions again, by id and attempt number: a policy of the broker has taken them out
-/// of their main queue. Returns how many; a row that has moved on, or owes its ticket already, is left alone. A crash
-/// afterwards leaves debts for the relay.
+/// Marks the tickets of waiting executions as unpublished again, by id and attempt number, because a policy of the
+/// broker has taken them out of their main queue. Returns how many; rows that have moved on or whose ticket is
+/// already unpublished stay as they are. A crash afterwards leaves the tickets to the relay.
 ///
 /// # Errors
 ///
-/// [`StoreError`]; asking again is harmless.
+/// [`StoreError`]; a repeated call is harmless.
 pub async fn mark_unpublished(
     store: &Store,
     tickets: &[(ExecutionId, AttemptNumber)],
@@ -132,17 +131,17 @@ pub async fn mark_unpublished(
     Ok(done.rows_affected())
 }
 
-/// Takes a ticket back into its row, because the queue that it should wait in does not take it: the ticket is
-/// unpublished again, and the relay publishes it when it is due, or after `wait` if it is due already. The new
-/// revision keeps a mark that is on its way from applying to it: schedulers mark a fresh ticket a moment after an idle
-/// worker has it in hand, so the row may still say that its ticket is unpublished.
+/// Takes a ticket back into its row, because its delay queue refuses it: the ticket is unpublished again, and the
+/// relay publishes it when it is due, or after `wait` if it is due already. The new revision keeps an earlier mark
+/// from applying to it: a scheduler marks a fresh ticket a moment after an idle worker has it in hand, so the row may
+/// still say that its ticket is unpublished.
 ///
-/// `false`: the row has moved on from `attempt`. The message is spent either way. A crash
-/// afterwards leaves an unpublished ticket, and a message that opens nothing before it is due.
+/// `false`: the row has moved on from `attempt`. The message is spent either way. A crash afterwards leaves an
+/// unpublished ticket, and a message that opens nothing before it is due.
 ///
 /// # Errors
 ///
-/// [`StoreError`]; asking again is harmless.
+/// [`StoreError`]; a repeated call is harmless.
 pub async fn return_ticket(
     store: &Store,
     id: ExecutionId,

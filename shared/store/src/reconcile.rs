@@ -1,9 +1,9 @@
-//! Reconcile: owe again the tickets that the broker seems to have lost.
+//! Reconcile: marks tickets that the broker seems to have lost as unpublished again.
 //!
-//! A published ticket that nobody opened long after it was due is either waiting in a long queue or
-//! gone with a broker's data. It is gone when its main queue is empty, or when a ticket of the same
-//! pool that was published later was opened meanwhile (queues are first in, first out). A wrong guess
-//! costs one duplicate, which the open recognises.
+//! A published ticket that no worker opened long after it was due is either waiting in a long queue or lost with a
+//! broker's data. It counts as lost when its main queue is empty, or when a ticket of the same pool that was
+//! published later has been opened meanwhile (queues are first in, first out). A wrong guess costs one duplicate,
+//! which the open recognises.
 
 use chrono::{DateTime, Utc};
 use sexton_model::pool::PoolName;
@@ -15,14 +15,14 @@ use crate::{Now, Store, StoreError};
 pub struct OverduePool {
     /// The pool.
     pub pool: PoolName,
-    /// How many tickets are overdue by their patience.
+    /// Number of overdue tickets.
     pub tickets: u64,
     /// When the oldest of them was due.
     pub oldest_due: DateTime<Utc>,
 }
 
-/// The pools with tickets that were published, are overdue by their patience (five minutes after
-/// due, doubled by each time it was owed again, at most an hour), and were not opened.
+/// Returns the pools with published tickets that are overdue and were not opened. A ticket is overdue five minutes
+/// after it was due, doubled by each reconciliation, up to an hour.
 pub async fn list_overdue_pools(store: &Store, now: Now) -> Result<Vec<OverduePool>, StoreError> {
     let rows = sqlx::query!(
         r#"-- overdue_tickets
@@ -50,8 +50,8 @@ pub async fn list_overdue_pools(store: &Store, now: Now) -> Result<Vec<OverduePo
         .collect()
 }
 
-/// Owes again up to `limit` of a pool's overdue tickets, oldest due first: all of them when the
-/// pool's main queue is empty, otherwise those that were overtaken. Returns how many.
+/// Marks up to `limit` of a pool's overdue tickets as unpublished, oldest due first: all of them when the pool's main
+/// queue is empty, otherwise those that later tickets have overtaken. Returns how many.
 pub async fn mark_unpublished(
     store: &Store,
     pool: &PoolName,

@@ -1,12 +1,12 @@
-//! The relay's statements: tickets that still have to be published.
+//! The relay's statements, for unpublished tickets.
 //!
-//! A row's ticket is unpublished while `ticket_published_at IS NULL` in a state that has one.
-//! [`find_destinations`] finds which queues have some that are due. [`take_batch`] hides a batch from other replicas
-//! for 30 s by moving `relay_after`; no lock is held over the publish. A crash between the publish and
-//! [`mark_published`] publishes the ticket twice, which the open recognises.
+//! A row's ticket is unpublished while `ticket_published_at IS NULL` in a state that has one. [`find_destinations`]
+//! finds the queues with due tickets. [`take_batch`] hides a batch from other replicas for 30 s by moving
+//! `relay_after`; no lock is held over the publish. A crash between the publish and [`mark_published`] publishes the
+//! ticket twice, which the open recognises.
 //!
-//! Both read the index `executions_unpublished`, in which the rows of a destination that are not due lie
-//! behind those that are. So neither rows that wait nor what another destination has cost a round anything.
+//! Both read the index `executions_unpublished`, in which a destination's due rows come before the others. So neither
+//! waiting rows nor other destinations' rows cost a round anything.
 
 use chrono::{DateTime, Utc};
 use sexton_model::flow_control::Destination;
@@ -18,33 +18,33 @@ use crate::error::parse_column;
 use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::{Now, Store, StoreError};
 
-/// The destinations that [`find_destinations`] has found.
+/// Destinations found by [`find_destinations`].
 #[derive(Debug, Default)]
 pub struct Destinations {
-    /// Those with a ticket that is due, in the order of the index.
+    /// Destinations with a due ticket, in the order of the index.
     pub due: Vec<Destination>,
-    /// Those of whose tickets none is due yet.
+    /// Destinations without a due ticket.
     pub not_due: Vec<Destination>,
-    /// The instant by which they are due; `None`: there is no unpublished ticket.
+    /// The instant by which they are due; `None`: no ticket is unpublished.
     pub now: Option<DateTime<Utc>>,
-    /// Where to go on, because the limit was reached; `None`: these were the last.
+    /// Where to continue if the limit was reached; `None`: these were the last.
     pub next: Option<Destination>,
 }
 
-/// What a round of the relay has to publish.
+/// The tickets that a round of the relay publishes.
 #[derive(Debug, Default)]
 pub struct RelayBatch {
     /// In nominal order.
     pub tickets: Vec<UnpublishedTicket>,
-    /// How many rows were taken for each quota, in the order of the quotas.
+    /// Number of rows taken for each quota, in the order of the quotas.
     pub counts: Vec<usize>,
-    /// Rows that hold what this program cannot read; one of these must not stop the others. They
-    /// stay unpublished until somebody corrects them.
+    /// Rows that this program cannot read; one of them must not stop the others. They stay unpublished until somebody
+    /// corrects them.
     pub unreadable: Vec<(ExecutionId, StoreError)>,
 }
 
-/// Finds destinations that come after `after`, `limit` at most, and says which have tickets that are due.
-/// One index lookup finds each of them, however many tickets it has.
+/// Finds up to `limit` destinations after `after`, and which of them have due tickets. Each takes one index lookup,
+/// however many tickets it has.
 ///
 /// # Errors
 ///
@@ -80,12 +80,12 @@ pub async fn find_destinations(
     Ok(found)
 }
 
-/// Takes due tickets of each destination, up to its quota, those first that became due first. They come up
-/// again in 30 s unless marked.
+/// Takes due tickets of each destination, up to its quota, the longest due first. Unless marked, they come up again
+/// in 30 s.
 ///
 /// # Errors
 ///
-/// [`StoreError`]: nothing was taken, or what was is hidden for 30 s.
+/// [`StoreError`]: nothing was taken, or the batch is hidden for 30 s.
 pub async fn take_batch(
     store: &Store,
     quotas: &[(Destination, usize)],
@@ -119,8 +119,8 @@ pub async fn take_batch(
     Ok(batch)
 }
 
-/// Marks tickets as published, each only if its row has not moved on since. Returns how many rows
-/// changed; fewer than given is normal.
+/// Marks tickets as published, each only if its row has not changed since. Returns how many rows changed; fewer than
+/// given is normal.
 pub async fn mark_published(
     store: &Store,
     published: &[(ExecutionId, i32)],
@@ -148,19 +148,19 @@ pub async fn mark_published(
     Ok(done.rows_affected())
 }
 
-/// A ticket that waits before it is tried again, because the broker returned or refused it.
+/// A ticket to retry later, because the broker returned or refused it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PostponedTicket {
     /// Its execution.
     pub execution_id: ExecutionId,
-    /// The row's revision at the try.
+    /// The row's revision at the failed publish.
     pub rev: i32,
-    /// For how long, in milliseconds.
+    /// How long to wait, in milliseconds.
     pub wait_ms: i64,
 }
 
-/// Lets tickets wait, each only if its row has not moved on since. Returns how many rows changed; fewer
-/// than given is normal.
+/// Postpones tickets, each only if its row has not changed since. Returns how many rows changed; fewer than given is
+/// normal.
 ///
 /// # Errors
 ///

@@ -1,16 +1,15 @@
-//! Retention: what is old goes, a portion at a time; what failed never does.
+//! Retention: removes old rows, a portion at a time; never a failed execution.
 //!
-//! Each [`RetentionTarget`] has portions of its own, each of bounded length, and a [`Position`] behind which the next one goes
-//! on; so a pass that takes them in turn lets none wait for another. A portion is read first, without a lock on anything,
-//! and what can go is locked and removed in one transaction. What somebody else has locked is passed over, and found
-//! again by the next pass.
+//! Each [`RetentionTarget`] has its own portions of bounded length, and a [`Position`] from which the next one
+//! continues; a pass that takes the targets in turn lets none wait for another. A portion is read first, without
+//! locks, and removed in one transaction that locks its rows. Rows that another transaction has locked are skipped,
+//! and the next pass finds them again.
 //!
-//! Up to where executions and gaps were removed stands in `retention`, written in the transaction that removes them
-//! and before it locks any of them. A key that is gone could be claimed a second time, so a backfill
-//! ([`crate::backfill`]) asks there, and shares that row until its commit.
+//! The table `retention` holds the instant up to which executions and gaps were removed, written in the transaction
+//! that removes them and before it locks any of them. A removed key could be claimed a second time, so a backfill
+//! ([`crate::backfill`]) checks that instant, and shares that row until its commit.
 //!
-//! There, too, stands when a pass came to its end. A pass that broke off leaves nothing behind but what it has not
-//! reached.
+//! The table also holds when a pass ended. An interrupted pass leaves only what it has not reached.
 
 mod audit;
 mod executions;
@@ -26,11 +25,11 @@ use crate::{Now, Store, StoreError, bulk, unknown_messages};
 
 pub use audit::MIN_AUDIT_DAYS;
 
-/// For how long a caller's own key deduplicates, in days. So long a one-shot job that is over is kept as well, since
-/// nothing but its row says that it has run.
+/// How long a caller's own key deduplicates, in days. A finished one-shot job is kept as long, because only its row
+/// says that it has run.
 pub const OWN_KEY_RETENTION_DAYS: i32 = 400;
 
-/// For how long things are kept.
+/// How long rows are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetentionPolicy {
     /// `RETENTION_DAYS`.
@@ -44,30 +43,30 @@ pub struct RetentionPolicy {
 pub enum RetentionTarget {
     /// Executions that ended, those with a caller's own key excepted.
     Executions,
-    /// Executions with a caller's own key, when the key's time is over.
+    /// Executions with a caller's own key, when the key has expired.
     OwnKeys,
     /// All but the key and the outcome of executions with a caller's own key.
     Contents,
-    /// Firings that no execution stands for.
+    /// Firings without an execution.
     Gaps,
-    /// What schedules were before they were changed.
+    /// Earlier versions of jobs' schedules.
     Revisions,
-    /// Processes that are gone.
+    /// Processes that have stopped or vanished.
     Instances,
-    /// Messages that no row knows, and that are in the queue no more.
+    /// Unknown messages that are no longer in the queue.
     RawMessages,
     /// Bulks that have ended, with their items and questions.
     Bulks,
     /// Holds of catch-up that have ended.
     Holds,
-    /// What operators did.
+    /// Operators' actions.
     Audit,
-    /// Jobs that were deleted, and one-shot jobs that are over, when nothing is left of them.
+    /// Deleted jobs and finished one-shot jobs of which no other row is left.
     Jobs,
 }
 
 impl RetentionTarget {
-    /// All of them, in the order of their turns.
+    /// All targets, in the order of their turns.
     pub const ALL: [Self; 11] = [
         Self::Executions,
         Self::OwnKeys,
@@ -100,36 +99,37 @@ impl RetentionTarget {
     }
 }
 
-/// Where the next portion of a thing begins; the default: at its beginning, or where the pass before came to.
+/// Where the next portion of a target begins; the default: at the target's beginning, or where the previous pass
+/// ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Position {
     at: Option<DateTime<Utc>>,
     id: Uuid,
     number: i64,
-    /// Something was passed over, so the next pass begins before it.
+    /// Whether rows were skipped, so that the next pass begins before them.
     left: bool,
 }
 
-/// What a portion did.
+/// The result of a portion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrunedBatch {
-    /// Rows that went.
+    /// Number of rows removed.
     pub removed: u64,
-    /// Rows with a caller's own key that were stripped to it.
+    /// Number of rows with a caller's own key that were reduced to it.
     pub stripped: u64,
-    /// Nothing is left behind the position that could go.
+    /// Whether no removable rows are left behind the position.
     pub is_last: bool,
 }
 
-/// Whether a pass is due: none has come to its end since `latest`, the last 3:00, or the last one kept things for
-/// longer than these terms.
+/// Returns whether a pass is due: none has ended since `latest`, the last 3:00, or the last one kept rows longer than
+/// these terms.
 pub async fn is_due(
     store: &Store,
     terms: RetentionPolicy,
     latest: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
-        // Not "before": after a clock that was ahead, passes go on.
+        // Compares for inequality rather than order, so that passes continue after the clock was ahead.
         r#"-- retention_due
         SELECT passed_at IS DISTINCT FROM $1 OR $2 < passed_days OR $3 < passed_audit_days AS "due!"
         FROM sexton.retention"#,
@@ -141,7 +141,7 @@ pub async fn is_due(
     .await?)
 }
 
-/// Notes that the pass of `latest` has come to its end.
+/// Records that the pass of `latest` has ended.
 ///
 /// # Errors
 ///
@@ -168,13 +168,13 @@ fn check_one_row(rows: u64) -> Result<(), StoreError> {
     if rows == 1 { Ok(()) } else { Err(StoreError::Inconsistent { place: "retention", value }) }
 }
 
-/// Removes the next of a thing behind `position`, at most `most` rows, those that go with them not counted, and moves
-/// the position on. After an error nothing of the portion was removed, unless its answer was lost, and the position is
-/// where it was.
+/// Removes the next rows of a target behind `position`, at most `most`, not counting dependent rows, and moves the
+/// position. After an error nothing of the portion was removed, unless the answer was lost, and the position is
+/// unchanged.
 ///
 /// # Errors
 ///
-/// [`StoreError`]; with [`StoreError::TooSlow`] a smaller portion may do.
+/// [`StoreError`]; after [`StoreError::TooSlow`] a smaller portion may succeed.
 pub async fn prune_batch(
     store: &Store,
     thing: RetentionTarget,
@@ -211,7 +211,7 @@ pub async fn prune_batch(
     }
 }
 
-/// The database's present, or the given one.
+/// Returns the database's time, or the given one.
 async fn read_now(store: &Store, now: Now) -> Result<DateTime<Utc>, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- retention_present
@@ -226,7 +226,7 @@ fn days_before(now: DateTime<Utc>, days: i32) -> DateTime<Utc> {
     now - chrono::Duration::days(i64::from(days))
 }
 
-/// Says that executions and gaps of before `cut` may be gone, and keeps backfills waiting until the commit.
+/// Records that executions and gaps from before `cut` may be removed, and blocks backfills until the commit.
 async fn fence(connection: &mut PgConnection, cut: DateTime<Utc>) -> Result<(), StoreError> {
     let done = sqlx::query!(
         "-- retention_fence

@@ -1,6 +1,6 @@
-//! Running: the open attempts with their last renewals, as whoever watches leases reads them over and over.
+//! Running: the open attempts with their last renewals, which the rescuer reads over and over.
 //!
-//! In pages by the id, through the small index of what runs. Reads without a lock and decides nothing.
+//! Pages by id, through the small index of running executions. Reads without locks and decides nothing.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use uuid::Uuid;
 use crate::open::parse_attempt_number;
 use crate::{Now, Store, StoreError};
 
-/// One renewal of one attempt, told from every other by what can never come again together.
+/// One renewal of one attempt, identified by values that never recur together.
 ///
-/// The database's clock alone does not tell: it may stand still or go back, so that two renewals write the same
-/// `lease_until`. The transaction that wrote the row does not either: a standby that takes over without the last
-/// ones gives their numbers out again; but it is another process.
+/// The database's clock alone is not enough: it may stop or go back, so that two renewals write the same
+/// `lease_until`. Neither is the transaction that wrote the row: a standby that takes over without the last
+/// transactions assigns their numbers again; but it is another process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaseRenewal {
     /// The attempt.
     pub attempt: AttemptNumber,
-    /// Its worker's mark.
+    /// Its worker's token.
     pub token: OpenToken,
-    /// What the open or the renewal wrote.
+    /// The value that the open or the renewal wrote.
     pub lease_until: DateTime<Utc>,
     /// The transaction that wrote the row: its `xmin`.
     pub written_by: i64,
-    /// When the server that answered was started.
+    /// When the answering server was started.
     pub server: DateTime<Utc>,
 }
 
@@ -37,17 +37,17 @@ pub struct RunningAttempt {
     pub execution_id: ExecutionId,
     /// Its last renewal.
     pub renewed: LeaseRenewal,
-    /// For how long the same renewal must be seen before the attempt counts as lost.
+    /// How long the same renewal must be seen before the attempt counts as lost.
     pub lease: Duration,
-    /// It counts as alive all the same: see [`list_page`].
+    /// Whether it counts as alive in any case: see [`list_page`].
     pub alive: bool,
 }
 
 /// Reads up to `limit` open attempts behind `after`, in the order of their executions' ids.
 ///
-/// An attempt that was opened by a worker of a version that did not write down the lease (before migration 0025)
-/// is treated with care: its lease may have any length up to an hour, as far as anybody knows, but not a longer one
-/// than from its opening to its `lease_until`; and it counts as alive as long as `lease_until` has not passed.
+/// An attempt whose worker's version did not record the lease (before migration 0025) is treated with care: its lease
+/// may have any length up to an hour, but not longer than from its opening to its `lease_until`; and it counts as
+/// alive until `lease_until` has passed.
 pub async fn list_page(
     store: &Store,
     after: Option<ExecutionId>,

@@ -1,12 +1,12 @@
-//! The schema: which migrations were applied, and how those that are missing are.
+//! The schema: the applied migrations, and how the missing ones are applied.
 //!
-//! They run on a connection of their own, on which no statement has a time limit: the build of an index takes
-//! as long as the table is large. What holds other programs up has a limit nevertheless. A migration waits a
-//! second for a table's lock, then lets everybody pass and tries again; data are changed in portions, each a
-//! transaction of its own; and an index whose build was interrupted is built again.
+//! They run on their own connection, without a time limit for statements, because the build of an index takes as long
+//! as the table is large. Whatever blocks other programs is limited nevertheless: a migration waits a second for a
+//! table's lock, then lets everybody pass and tries again; data are changed in portions, each a transaction of its
+//! own; and an index whose build was interrupted is built again.
 //!
-//! **Crashes.** A file and the row that records it are one transaction, or the file can be applied again. When
-//! the program dies, or is told to stop, the server ends what it was at.
+//! **Crashes.** A file and the row that records it are one transaction, or the file can be applied again. When the
+//! program dies or is stopped, the server ends the running statement.
 
 mod apply;
 mod index;
@@ -34,15 +34,15 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 const SCHEMA: &str = "sexton";
 /// The record of applied migrations, in the format of sqlx.
 const MIGRATIONS_TABLE: &str = "sexton._sqlx_migrations";
-/// The server's first version that looks after its client while a statement runs.
+/// The first server version that checks its client's connection while a statement runs.
 const MIN_CLIENT_CHECK_VERSION: u32 = 140_000;
 
-/// Told what takes long, and why; a line each.
+/// A callback for progress lines about slow work and its reason.
 pub type ProgressLog<'a> = &'a (dyn Fn(&str) + Sync);
 
 impl Store {
-    /// Brings the schema up to this program's version, as [`MigrationSession`] does, without a word. Returns how many
-    /// migrations ran.
+    /// Brings the schema up to this program's version, as [`MigrationSession`] does, without progress lines. Returns
+    /// how many migrations ran.
     ///
     /// # Errors
     ///
@@ -51,11 +51,11 @@ impl Store {
         MigrationSession::begin(self).await?.run(&|_| {}).await
     }
 
-    /// Fails unless the schema is exactly this program's, or newer in a way it can live with.
+    /// Fails unless the schema is exactly this program's, or newer and still compatible.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Schema`] with what to do.
+    /// [`StoreError::Schema`] with the remedy.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let there: Option<bool> =
             sqlx::query_scalar("SELECT to_regclass('sexton._sqlx_migrations') IS NOT NULL")
@@ -97,11 +97,11 @@ pub struct MigrationSession {
 }
 
 impl MigrationSession {
-    /// Connects, without a limit for statements.
+    /// Connects, without a time limit for statements.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: there is no connection.
+    /// [`StoreError`]: the database refuses the connection.
     pub async fn begin(store: &Store) -> Result<Self, StoreError> {
         let mut connection = with_client_timeout(store.direct_options().connect()).await?;
         // Not as start-up options, which a pooler drops: an index would be given up after the time limit of the role.
@@ -109,9 +109,9 @@ impl MigrationSession {
         with_client_timeout(unlimited.execute(&mut connection)).await?;
         if connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION)
         {
-            // So that it ends within a second what a program that was killed has begun.
-            let look = sqlx::raw_sql("SET client_connection_check_interval = 1000");
-            with_client_timeout(look.execute(&mut connection)).await?;
+            // Makes the server end a killed program's statement within a second.
+            let statement = sqlx::raw_sql("SET client_connection_check_interval = 1000");
+            with_client_timeout(statement.execute(&mut connection)).await?;
         }
         let who = sqlx::raw_sql(
             "-- migration_session
@@ -126,25 +126,26 @@ impl MigrationSession {
         Ok(Self { connection, session })
     }
 
-    /// Its session, to be ended by whoever does not wait for [`Self::run`] to its end. What was being done is
-    /// taken back, except for an index that was being built: the next run repairs that.
+    /// Returns its session, with which a caller that stops waiting for [`Self::run`] can end it. Its statement is
+    /// rolled back, except for the build of an index, which the next run repairs.
     pub fn session(&self) -> Session {
         self.session.clone()
     }
 
-    /// Applies what is missing, and returns how many migrations that were. Others wait for as long as it takes,
-    /// so its caller limits the whole.
+    /// Applies the missing migrations, and returns how many. Waits without a limit for other migrators, so the caller
+    /// limits the whole.
     ///
     /// # Errors
     ///
     /// [`StoreError::Schema`] when the database holds migrations this program does not know;
     /// [`StoreError::Unsuitable`] when its schema `sexton` is another program's or cannot be created;
-    /// [`StoreError::InUse`] when a table is held for too long. What was applied before stays, and the next run goes on from there.
+    /// [`StoreError::InUse`] when others hold a table for too long. Applied migrations stay, and the next run
+    /// continues from there.
     pub async fn run(self, log: ProgressLog<'_>) -> Result<usize, StoreError> {
         self.run_migrator(&MIGRATIONS, log).await
     }
 
-    /// The same with other migrations, for tests.
+    /// Like [`Self::run`] with other migrations, for tests.
     ///
     /// # Errors
     ///
@@ -159,7 +160,7 @@ impl MigrationSession {
             done = run_migrations(&mut connection, migrator, log) => done,
             lost = monitor::monitor_session(&session, log) => Err(lost),
         };
-        // With it the migrator's lock goes.
+        // This also releases the migrator's lock.
         let _ = with_client_timeout(connection.close()).await;
         done
     }
@@ -202,7 +203,7 @@ async fn run_migrations(
     Ok(done)
 }
 
-/// Refuses what this program does not know, and what was applied from another text.
+/// Refuses unknown migrations, and those applied from another text.
 fn validate(
     applied: &BTreeMap<i64, std::borrow::Cow<'static, [u8]>>,
     migrator: &Migrator,

@@ -1,7 +1,7 @@
-//! Scratch databases: made beside the platform's for a measurement, and dropped after it.
+//! Scratch databases: created beside the platform's for a measurement, and dropped after it.
 //!
-//! Nothing in them is worth keeping, and nothing outside them is touched. Whoever makes one and is killed leaves it;
-//! its name says what it is and when it was made, and [`Server::leftovers`] finds it.
+//! They hold nothing worth keeping, and change nothing outside. A killed program leaves its database behind; the name
+//! says what it is and when it was created, and [`Server::leftovers`] finds it.
 
 use std::str::FromStr as _;
 
@@ -12,29 +12,29 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use crate::StoreError;
 use crate::client_timeout::{WithTimeout, with_client_timeout};
 
-/// What their names begin with.
+/// Prefix of their names.
 pub const NAME_PREFIX: &str = "sexton_bench_";
-/// Databases of one list at most.
+/// Maximum number of databases in one list.
 const MAX_LISTED_DATABASES: i64 = 1_000;
 
-/// The name of a database that is made at this instant; `tag` keeps two of one second apart.
+/// Returns the name of a database created at this instant; `tag` distinguishes two of one second.
 pub fn name(made_at: DateTime<Utc>, tag: u32) -> String {
     format!("{NAME_PREFIX}{}_{tag:08x}", made_at.timestamp())
 }
 
-/// When the database of this name was made; `None`: it is no scratch database.
+/// Returns when the database of this name was created; `None`: it is no scratch database.
 pub fn made_at(name: &str) -> Option<DateTime<Utc>> {
     let (seconds, tag) = name.strip_prefix(NAME_PREFIX)?.split_once('_')?;
     let tagged = tag.len() == 8 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
     DateTime::from_timestamp(seconds.parse().ok()?, 0).filter(|_| tagged)
 }
 
-/// A server where scratch databases are made, by the URL of a database that is there.
+/// A server for scratch databases, by the URL of an existing database.
 #[derive(Clone, Debug)]
 pub struct Server(String);
 
 impl Server {
-    /// `postgres://user:password@host:port/database`.
+    /// Takes a URL such as `postgres://user:password@host:port/database`.
     pub fn new(url: impl Into<String>) -> Self {
         Self(url.into())
     }
@@ -46,32 +46,32 @@ impl Server {
     /// [`StoreError::Refused`]: the server's URL cannot be read.
     pub fn url_of(&self, name: &str) -> Result<String, StoreError> {
         PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
-        // Not written anew from what was read, which leaves out what only the server understands.
-        let (rest, query) = self.0.split_at(self.0.find('?').unwrap_or(self.0.len()));
-        let authority = rest.find("://").map_or(0, |at| at + "://".len());
-        let end = rest[authority..].find('/').map_or(rest.len(), |slash| authority + slash);
-        Ok(format!("{}/{name}{query}", &rest[..end]))
+        // The query is kept as text, because a parsed URL loses options that only the server understands.
+        let (base, query) = self.0.split_at(self.0.find('?').unwrap_or(self.0.len()));
+        let authority = base.find("://").map_or(0, |at| at + "://".len());
+        let end = base[authority..].find('/').map_or(base.len(), |slash| authority + slash);
+        Ok(format!("{}/{name}{query}", &base[..end]))
     }
 
-    /// Makes an empty one.
+    /// Creates an empty database.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: also where the role may not create databases.
+    /// [`StoreError`]: also if the role may not create databases.
     pub async fn create(&self, name: &str) -> Result<(), StoreError> {
         self.run(&format!("CREATE DATABASE {}", check_name(name)?)).await
     }
 
-    /// Drops one, whoever is connected to it; one that is not there is no error.
+    /// Drops a database, even with connected clients; a missing one is no error.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: it is there still, and the call can be repeated.
+    /// [`StoreError`]: it still exists, and the call can be repeated.
     pub async fn drop(&self, name: &str) -> Result<(), StoreError> {
         self.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", check_name(name)?)).await
     }
 
-    /// Scratch databases that nobody is connected to and this role may drop, oldest first, up to a thousand.
+    /// Returns the scratch databases without connections that this role may drop, oldest first, up to a thousand.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Server {
             sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection),
         )
         .await?;
-        // It is done; a server that does not take leave is none the worse for it.
+        // The work is done; a failed goodbye does no harm.
         let _ = with_client_timeout(connection.close()).await;
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// Names stand in statements as they are, so only those made here do.
+/// Names are inserted into statements unquoted, so only names made here are accepted.
 fn check_name(name: &str) -> Result<&str, StoreError> {
     let inconsistent = || StoreError::Inconsistent {
         place: "the name of a scratch database",

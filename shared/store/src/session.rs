@@ -1,28 +1,28 @@
-//! A session of the server's that can be ended from outside of it.
+//! A database session that can be ended from another one.
 
 use std::time::Duration;
 
 use crate::timeout::with_timeout;
 use crate::{Store, StoreError};
 
-/// How long ending a session may take; it goes over another connection.
+/// How long ending a session may take, over another connection.
 const TERMINATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The session of a task's transaction, or of a migration. Cheap to clone; holding it holds nothing in the server.
+/// The session of a task's transaction, or of a migration. Cheap to clone; it occupies nothing in the server.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Whose connections end it.
+    /// The store whose connections end it.
     pub(crate) store: Store,
     pub(crate) pid: i32,
-    /// Tells the session from a later one with the same number.
+    /// Distinguishes the session from a later one with the same number.
     pub(crate) since: String,
 }
 
 impl Session {
-    /// Tells the server to end it, with whatever runs in it, within five seconds; all that was not
-    /// committed is taken back. Nothing happens if it has ended.
+    /// Makes the server end it and its running statement, within five seconds; everything uncommitted is rolled back.
+    /// Does nothing if it has ended.
     pub async fn end(self) {
-        // If it cannot be ended now, the server does so itself when it notices the lost client.
+        // On failure the server ends it when it notices the lost client.
         let _ =
             with_timeout(TERMINATE_TIMEOUT, end_session(&self.store, self.pid, &self.since)).await;
     }

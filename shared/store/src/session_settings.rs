@@ -1,16 +1,16 @@
 //! The settings that each connection needs, and the check that the server has applied them.
 //!
-//! They travel as start-up options. A connection pooler may drop those without a word: PgBouncer does where
+//! They travel as start-up options. A connection pooler may drop those silently: PgBouncer does where
 //! `ignore_startup_parameters` names `options`. A commit would then be acknowledged before it is on disk
-//! (`synchronous_commit` of the role may be `off`), and a statement would have no limit. So each new connection is asked
-//! once, and one without the settings is refused.
+//! (`synchronous_commit` of the role may be `off`), and a statement would have no limit. So each new connection is
+//! checked once, and one without the settings is refused.
 
 use std::time::Duration;
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
-/// The server ends a session whose transaction is idle for so long.
+/// The server ends a session whose transaction is idle for this long.
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How many of [`SessionSettings::options`], from the first, the check compares.
@@ -19,7 +19,7 @@ const CHECKED_SETTINGS: usize = 4;
 /// What a connection begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionSettings {
-    /// The server ends a statement that takes longer.
+    /// How long a statement may run before the server ends it.
     pub(crate) statement_timeout: Duration,
 }
 
@@ -75,8 +75,8 @@ impl SessionSettings {
                 "idle_in_transaction_session_timeout",
                 IDLE_IN_TRANSACTION_TIMEOUT.as_millis().to_string(),
             ),
-            // The server's side: it frees what a vanished client held within half a minute. The
-            // client's side has no such setting; every caller bounds its own wait.
+            // On the server's side: it frees a vanished client's resources within half a minute. The client's side
+            // has no such setting; every caller limits its own wait.
             ("tcp_keepalives_idle", "15".to_owned()),
             ("tcp_keepalives_interval", "5".to_owned()),
             ("tcp_keepalives_count", "3".to_owned()),
@@ -85,7 +85,7 @@ impl SessionSettings {
         ]
     }
 
-    /// Asks a new connection whether it has them. Not for the keepalives: a local socket has none, and no promise stands
+    /// Checks that a new connection has them. Keepalives are left out: a local socket has none, and no promise rests
     /// on them.
     ///
     /// A session that came through a pooler is marked. A later connection that finds the mark shares the session with

@@ -1,9 +1,9 @@
-//! Settle: record how attempts ended.
+//! Settle: records how attempts ended.
 //!
-//! One statement for a batch (`plain` ones have their own): the execution's transition, its new debt and the
-//! attempt's record, all or nothing, each only while the attempt is still this worker's. The worker publishes what
-//! is owed afterwards, marks it, and acknowledges the ticket last. A crash in between leaves a debt for
-//! the relay and a spent ticket for the broker to deliver again.
+//! One statement for a batch (`plain` successes have their own): the execution's transition, its new unpublished
+//! ticket and the attempt's record, all or nothing, each only while the attempt still belongs to this worker. The
+//! worker then publishes the ticket, marks it, and acknowledges the old ticket last. A crash in between leaves an
+//! unpublished ticket for the relay, and a spent ticket that the broker delivers again.
 
 mod plain;
 
@@ -25,49 +25,48 @@ use crate::output::{Columns, OutputPart};
 use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
-/// An attempt's end, to be recorded.
+/// An attempt's end to record.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settlement {
     /// The attempt.
     pub fence: AttemptFence,
-    /// What the pure decision says. An operator's cancel, known only to the row, comes before a
-    /// retry or a failure; that a newer firing took its place, before a success as well.
+    /// The pure decision. An operator's cancel, known only to the row, takes precedence over a retry or a failure; a
+    /// replacement by a newer firing, over a success as well.
     pub verdict: Decision,
-    /// How the attempt ended; a word.
+    /// The attempt's outcome, as stored.
     pub outcome: &'static str,
-    /// Class and message of what went wrong.
+    /// Class and message of the error.
     pub error: Option<(String, String)>,
-    /// Of the task's process.
+    /// Exit code of the task's process.
     pub exit_code: Option<i32>,
-    /// That ended the task's process.
+    /// Signal that ended the task's process.
     pub signal: Option<i32>,
-    /// What the task wrote and said of its progress, as far as that is not stored yet.
+    /// The task's output and progress that are not stored yet.
     pub output: Option<OutputPart>,
-    /// What the task handed back. Kept with the attempt, and with the execution if it succeeded.
+    /// The task's result. Kept with the attempt, and with the execution if it succeeded.
     pub result: Option<Value>,
 }
 
-/// What became of a settlement.
+/// The result of a settlement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SettleOutcome {
     /// It is recorded.
     Done {
         /// The execution's state now.
         state: State,
-        /// The ticket it owes now, to be published by the caller.
+        /// Its new ticket, for the caller to publish.
         unpublished: Option<Box<UnpublishedTicket>>,
     },
-    /// Somebody held the row's lock for a moment: ask again in the next round.
+    /// Another transaction held the row's lock for a moment: settle in the next round.
     Locked,
-    /// The attempt had been ended by somebody else: nothing was written. Record it as late,
-    /// publish nothing.
+    /// Another process had ended the attempt: nothing was written. Record the result as late, publish nothing.
     Fenced,
-    /// Only in a task's own transaction: a newer firing has taken the execution's place, so it must
-    /// not succeed. Nothing was written. Roll back, then settle it as cut short.
+    /// Only in a task's own transaction: a newer firing has replaced the execution, so it must not succeed. Nothing
+    /// was written. Roll back, then settle it as cut short.
     Replaced,
 }
 
-/// The state and wait a verdict asks for, as the statement takes them.
+/// Returns the state and wait of a verdict, as the statement takes them.
 fn verdict_columns(verdict: &Decision) -> (&'static str, i64, Option<Usage>) {
     match verdict {
         Decision::Succeed => (State::Succeeded.as_str(), 0, None),
@@ -78,21 +77,21 @@ fn verdict_columns(verdict: &Decision) -> (&'static str, i64, Option<Usage>) {
     }
 }
 
-/// The fingerprint of a failure for good; of the attempt's own message, not of the crashes that the
-/// statement tells besides.
+/// Returns the fingerprint of a final failure, of the attempt's own message without the crashes that the statement
+/// adds.
 fn failure_fingerprint(settlement: &Settlement) -> Option<String> {
     let (class, message) = settlement.error.as_ref().map_or(("", ""), |error| (&error.0, &error.1));
     matches!(settlement.verdict, Decision::Fail { .. })
         .then(|| fingerprint(class, message).to_string())
 }
 
-/// Records a batch, at most one settlement per execution. Answers in the order given. The message of a
+/// Records a batch, at most one settlement per execution. Returns the results in the order given. The message of a
 /// row that fails by a crash names the last crashes: which attempt, on which worker, when, what signal.
 ///
 /// # Errors
 ///
-/// [`StoreError::Data`] when a value of the batch cannot be stored: nothing was written; settle one
-/// by one to find which.
+/// [`StoreError::Data`] when a value of the batch cannot be stored: nothing was written; settle one by one to find
+/// the culprit.
 pub async fn settle(
     mut on: impl ExecutorSource,
     settlements: &[Settlement],
@@ -140,8 +139,8 @@ pub async fn settle(
         .collect())
 }
 
-/// Records a success on a connection of the task's own, within the transaction that is open there. `now()`
-/// would be the transaction's beginning, so the statement asks for its own time.
+/// Records a success on the task's own connection, within its open transaction. `now()` would be the transaction's
+/// beginning, so the statement reads the clock itself.
 pub(crate) async fn settle_on(
     connection: &mut PgConnection,
     settlement: &Settlement,
@@ -157,7 +156,7 @@ pub(crate) async fn settle_on(
     Ok(SettleOutcome::Done { state: State::Succeeded, unpublished: None })
 }
 
-/// Whether a newer firing has taken the execution's place. That is never taken back.
+/// Returns whether a newer firing has replaced the execution, which is final.
 async fn is_replaced(connection: &mut PgConnection, id: ExecutionId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"-- is_replaced
@@ -168,8 +167,8 @@ async fn is_replaced(connection: &mut PgConnection, id: ExecutionId) -> Result<b
     .await
 }
 
-/// `with_effects`: the attempts' effects are committed with their success. What was replaced is then not
-/// written at all, for a record of its end would commit them.
+/// `with_effects`: the attempts' effects are committed with their success. A replaced execution is then not written
+/// at all, because a record of its end would commit them.
 async fn run(
     executor: impl PgExecutor<'_>,
     settlements: &[Settlement],
@@ -324,9 +323,9 @@ async fn run(
     .await
 }
 
-/// Records what a fenced worker wanted to say, beside what was recorded in its absence. For people
-/// only: nothing is decided by it. Returns whether there was such an attempt of this worker, ended
-/// by somebody else in another way; its own record, whose answer was lost, is not late.
+/// Records a fenced worker's result beside the outcome that was recorded in its absence. For people only: it decides
+/// nothing. Returns whether this worker had such an attempt, which another process ended differently; a repeated
+/// settlement after a lost answer is not late.
 pub async fn record_late(
     store: &Store,
     worker: ProcessId,
@@ -350,7 +349,7 @@ pub async fn record_late(
     Ok(done.rows_affected() == 1)
 }
 
-/// How an attempt of this worker ended, as it is recorded; `None` if it is open, or is not this worker's.
+/// Returns the recorded outcome of this worker's attempt; `None` if it is open, or belongs to another worker.
 pub async fn recorded_outcome(
     store: &Store,
     worker: ProcessId,
@@ -368,7 +367,7 @@ pub async fn recorded_outcome(
     Ok(outcome.flatten())
 }
 
-/// The state an execution is in, for a caller that only needs to know that.
+/// Returns an execution's state.
 pub async fn find_state(store: &Store, id: ExecutionId) -> Result<Option<State>, StoreError> {
     let text = sqlx::query_scalar!(
         "-- state_of\nSELECT state FROM sexton.executions WHERE id = $1",

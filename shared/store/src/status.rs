@@ -1,60 +1,60 @@
-//! The state of the whole, as `sexton status` shows it.
+//! The state of the whole platform, for `sexton status`.
 //!
-//! Counts come from the partial indexes of what is hot, so they stay quick among millions of
-//! finished rows. They are read one after the other: each is true, together they are no snapshot.
+//! Counts come from the partial indexes of active rows, so they stay fast among millions of finished rows. They are
+//! read one after the other: each is exact, together they are no snapshot.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::{Now, Store, StoreError, parked_messages};
 
-/// What waits and runs in one pool.
+/// The waiting and running executions of one pool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PoolCounts {
     /// The pool's name.
     pub pool: String,
-    /// Claimed or requeued, not opened.
+    /// Claimed or requeued, not yet opened.
     pub pending: i64,
-    /// Claimed or requeued, and held back until their job is free.
+    /// Claimed or requeued, waiting until their job is free.
     pub waiting: i64,
     /// With an open attempt.
     pub running: i64,
     /// Waiting for their next attempt.
     pub retrying: i64,
-    /// Milliseconds for which the one that waits longest has been due; `None`: nothing is due.
+    /// Milliseconds for which the oldest waiting execution has been due; `None`: nothing is due.
     pub oldest_due_ms: Option<i64>,
-    /// Slots that the workers have for it that were heard of within the last minute.
+    /// Slots for this pool of the workers with a heartbeat within the last minute.
     pub slots: i64,
-    /// How many these workers are.
+    /// Number of these workers.
     pub workers: i64,
-    /// Active jobs that choose it.
+    /// Number of active jobs in this pool.
     pub jobs: i64,
 }
 
-/// Counts over everything.
+/// Counts over the whole platform.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Overview {
     /// The database's clock.
     pub now: DateTime<Utc>,
     /// The number of the last migration.
     pub schema_version: Option<i64>,
-    /// Jobs that fire.
+    /// Number of active jobs.
     pub jobs_active: i64,
-    /// Jobs that do not.
+    /// Number of paused jobs.
     pub jobs_paused: i64,
     /// When the next job is due.
     pub next_fire_at: Option<DateTime<Utc>>,
-    /// Failed executions: they wait for an operator.
+    /// Failed executions, which wait for an operator.
     pub failed: i64,
     /// When the oldest of them was parked.
     pub oldest_failed_at: Option<DateTime<Utc>>,
-    /// Tickets that still have to be published; without those that wait for their job.
+    /// Unpublished tickets, except waiters'.
     pub unpublished: i64,
-    /// Milliseconds for which the oldest of them has been owed.
+    /// Milliseconds for which the oldest of them has been due.
     pub oldest_unpublished_ms: Option<i64>,
 }
 
-/// The database's clock.
+/// Returns the database's time.
 pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- clock
@@ -64,7 +64,7 @@ pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
     .await?)
 }
 
-/// The number of the last migration; `None` before the first. The schema must be there.
+/// Returns the number of the last migration; `None` before the first. The schema must exist.
 pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
     // Not checked at compile time: the table belongs to the migrator.
     Ok(sqlx::query_scalar("SELECT max(version) FROM sexton._sqlx_migrations WHERE success")
@@ -72,7 +72,7 @@ pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
         .await?)
 }
 
-/// Reads the counts over everything.
+/// Reads the counts over the whole platform.
 pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
     let schema_version = schema_version(store).await?;
     let parked_messages::FailedCounts { failed, .. } = parked_messages::count_failed(store).await?;
@@ -110,7 +110,7 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
     })
 }
 
-/// How many executions failed within the last `seconds` and are failed still.
+/// Counts the executions that failed within the last `seconds` and are still failed.
 pub async fn failed_since(store: &Store, seconds: i64, now: Now) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- failed_since

@@ -1,22 +1,21 @@
 //! The tasks' own transactions, which end with the record of their attempts.
 //!
-//! A task that is a statement (or a handler that asks for it) has its effects in the transaction that
-//! records its completion: begin, the task's statements, [`TaskTransaction::seal`],
-//! [`TaskTransaction::settle`], [`TaskTransaction::commit`]. So they happen exactly once: together with
-//! the success of one attempt, or not at all. The settlement is the last statement before the commit and
-//! the first that locks the execution's row, so a task that takes long keeps nobody from renewing,
-//! cancelling or ending the attempt.
+//! A statement task (or a handler that requests it) has its effects in the transaction that records its completion:
+//! begin, the task's statements, [`TaskTransaction::seal`], [`TaskTransaction::settle`], [`TaskTransaction::commit`].
+//! So they happen exactly once: together with the success of one attempt, or not at all. The settlement is the last
+//! statement before the commit and the first that locks the execution's row, so a long task keeps no process from
+//! renewing, cancelling or ending the attempt.
 //!
 //! # What a task cannot do
 //!
 //! - End the transaction: [`TaskTransaction::seal`] notices that another one is open, or none.
-//! - Leave its settings behind. What it set is taken back before the settlement, and again when the
-//!   connection goes back to its pool, with temporary tables, locks and whatever else a session has.
-//!   They are connections of their own, so that no long statement keeps the protocol's waiting.
-//! - Go on in the server when nobody waits any more: [`TaskTransaction::kill`] ends its session, and so
-//!   does dropping the transaction. When the whole process dies, the server notices within a second
-//!   from version 14 on; before, when the statement ends. When its host or the network between them
-//!   dies, the connection's keepalive tells it, after half a minute.
+//! - Leave its settings behind. They are reset before the settlement, and again when the connection goes back to its
+//!   pool, with temporary tables, locks and all other state of a session. The connections are separate from the
+//!   protocol's, which therefore never waits for a long statement.
+//! - Go on in the server after its worker has stopped waiting: [`TaskTransaction::kill`] ends its session, and so
+//!   does dropping the transaction. When the whole process dies, the server notices within a second from version 14
+//!   on; before, when the statement ends. When its host or the network between them dies, the connection's keepalive
+//!   reports it after half a minute.
 
 mod failure;
 mod settlement;
@@ -39,50 +38,48 @@ pub use self::settlement::CommitError;
 pub use self::statement::Arguments;
 pub use crate::session::Session;
 
-/// How long a connection that comes back may take to forget its task.
+/// How long the reset of a returned connection may take.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one of the statements around a task's own may take, and its way.
+/// How long a statement around a task's own may take, including the network.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest time that the server takes, in milliseconds: 24 days.
+/// The longest timeout that the server accepts, in milliseconds: 24 days.
 const MAX_TIMEOUT_MS: u128 = i32::MAX as u128;
-/// The server's first version that looks after its client while a statement runs.
+/// The first server version that checks its client's connection while a statement runs.
 const MIN_CLIENT_CHECK_VERSION: u32 = 140_000;
 
 /// The connections for tasks' own transactions. Cheap to clone; clones share the connections.
 #[derive(Clone, Debug)]
 pub struct TaskDatabase {
     pool: PgPool,
-    /// Whose connections end the sessions of tasks.
+    /// The store whose connections end the sessions of tasks.
     store: Store,
 }
 
 /// The limits of a task's transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskLimits {
-    /// How long a statement waits for a lock; `None`: for as long as it may run.
+    /// How long a statement waits for a lock; `None`: as long as it may run.
     pub lock: Option<Duration>,
-    /// How long a statement may run; `None`: as the platform's own, half a minute.
+    /// How long a statement may run; `None`: the platform's limit, half a minute.
     pub statement: Option<Duration>,
-    /// How long the transaction may stand idle between statements before the server ends it;
-    /// `None`: a minute.
+    /// How long the transaction may be idle between statements before the server ends it; `None`: a minute.
     pub idle: Option<Duration>,
 }
 
-/// A transaction of a task on the platform's database.
+/// A task's transaction on the platform's database.
 ///
-/// It dereferences to the connection, for statements. Dropped, it is rolled back, and what still runs in
-/// it is ended.
+/// It dereferences to the connection, for statements. A drop rolls back, and ends a statement that still runs.
 #[derive(Debug)]
 pub struct TaskTransaction {
-    /// `None` when it was given back.
+    /// `None` after it was returned.
     connection: Option<PoolConnection<Postgres>>,
     session: Session,
     transaction: String,
 }
 
 impl TaskDatabase {
-    /// Prepares `connections` of them, as many as tasks run at the same time, beside those of `store`.
-    /// Nothing is connected yet.
+    /// Prepares a pool of `connections`, as many as tasks run at the same time, beside that of `store`. The first use
+    /// connects.
     ///
     /// # Errors
     ///
@@ -114,17 +111,17 @@ impl TaskDatabase {
     ///
     /// # Cancellation
     ///
-    /// Dropped, it has begun nothing that stays.
+    /// A dropped call leaves nothing behind.
     pub async fn begin(&self, limits: TaskLimits) -> Result<TaskTransaction, TaskFailure> {
         with_step_timeout(async {
             let mut connection = self.pool.acquire().await?;
             let mut tries = 0..=self.pool.options().get_max_connections();
             let [pid, since, transaction] = loop {
                 match begin(&mut connection, limits).await {
-                    Ok(begun) => break begun,
+                    Ok(session) => break session,
                     Err(error) => {
-                        // Closed while it was idle, as all may be after a restart of the server;
-                        // nothing has happened on it yet.
+                        // The connection was closed while it was idle, as all may be after a restart of the server;
+                        // no statement has run on it yet.
                         connection.close_on_drop();
                         if !is_session_gone(&error) || tries.next().is_none() {
                             return Err(error);
@@ -142,11 +139,11 @@ impl TaskDatabase {
     }
 }
 
-/// Whether the session was gone before it was asked anything: the server says that it ended it (class 57),
-/// or nobody does.
+/// Returns whether the session had ended before the first statement: the server reports that it ended it (class 57),
+/// or the connection is closed.
 fn is_session_gone(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
-        Some(said) => said.code().is_some_and(|code| code.starts_with("57P")),
+        Some(server_error) => server_error.code().is_some_and(|code| code.starts_with("57P")),
         None => matches!(error, sqlx::Error::Io(_)),
     }
 }
@@ -155,13 +152,14 @@ async fn begin(
     connection: &mut PgConnection,
     limits: TaskLimits,
 ) -> Result<[String; 3], sqlx::Error> {
-    let looks =
+    let checks_client =
         connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION);
-    let look = if looks { "SET LOCAL client_connection_check_interval = 1000;" } else { "" };
+    let client_check =
+        if checks_client { "SET LOCAL client_connection_check_interval = 1000;" } else { "" };
     let set = limits.statements();
     let row = sqlx::raw_sql(AssertSqlSafe(format!(
         "-- begin_task
-        BEGIN; {look} {set}
+        BEGIN; {client_check} {set}
         SELECT pid::text, backend_start::text, pg_current_xact_id()::text
         FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     )))
@@ -171,10 +169,10 @@ async fn begin(
 }
 
 impl TaskLimits {
-    /// Sets those that are given, for the transaction.
+    /// Returns the statements that set these limits for the transaction.
     fn statements(&self) -> String {
         let one = |name: &str, limit: Option<Duration>| {
-            // Zero would mean none.
+            // Zero would mean no limit.
             let ms = limit?.as_millis().clamp(1, MAX_TIMEOUT_MS);
             Some(format!("SET LOCAL {name} = {ms};"))
         };
@@ -190,10 +188,10 @@ impl TaskLimits {
 }
 
 impl TaskTransaction {
-    /// Asks for the task's deferred constraints, takes back what it set, and makes sure that the
-    /// transaction is still the one that was begun. Afterwards only the settlement is to follow.
+    /// Checks the task's deferred constraints, resets its settings, and makes sure that the transaction is still the
+    /// one that was begun. Only the settlement may follow.
     ///
-    /// The constraints are the task's own work: bounded as its statements are, and by its caller.
+    /// The constraints are the task's own work: limited as its statements are, and by the caller.
     ///
     /// # Errors
     ///
@@ -205,8 +203,8 @@ impl TaskTransaction {
     pub async fn seal(&mut self) -> Result<(), TaskFailure> {
         let constraints = sqlx::raw_sql("-- check_task\nSET CONSTRAINTS ALL IMMEDIATE");
         constraints.execute(self.connection()?).await.map_err(|error| TaskFailure::of(&error))?;
-        // The settlement that follows names its tables with their schema, so nothing that the task created stands before
-        // them.
+        // The settlement that follows qualifies its tables with their schema, so that no object of the task's can
+        // shadow them.
         let sealed = sqlx::raw_sql(
             "-- seal_task
             RESET SESSION AUTHORIZATION; RESET ALL;
@@ -219,11 +217,11 @@ impl TaskTransaction {
         if transaction == self.transaction { Ok(()) } else { Err(TaskFailure::ended_by_itself()) }
     }
 
-    /// Whether the task ended the transaction itself, so that a rollback would not take back all that it
-    /// did. To be asked before [`Self::rollback`], while no statement runs.
+    /// Returns the failure if the task itself ended the transaction, so that a rollback would not undo everything.
+    /// Call it before [`Self::rollback`], while no statement runs.
     ///
-    /// It is not said of a transaction in which a statement has failed since, and not of one that sqlx
-    /// rolled back because its own `begin` within it failed: there, nothing of it has happened.
+    /// It is `None` for a transaction in which a statement has failed since, and for one that sqlx rolled back
+    /// because its own `begin` within it failed: in both, nothing has happened.
     pub async fn was_ended(&mut self) -> Option<TaskFailure> {
         let sql = format!(
             "-- identify_task
@@ -241,7 +239,7 @@ impl TaskTransaction {
         (current != self.transaction && !taken_back).then(TaskFailure::ended_by_itself)
     }
 
-    /// Takes everything back. Use [`Self::kill`] while a statement may still run.
+    /// Rolls back. Use [`Self::kill`] while a statement may still run.
     pub async fn rollback(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         let rolled_back = sqlx::raw_sql("-- roll_back_task\nROLLBACK").execute(&mut *connection);
@@ -251,11 +249,11 @@ impl TaskTransaction {
         }
     }
 
-    /// Ends whatever runs in it, with its session, within five seconds; all is taken back.
+    /// Ends the session and its running statement, within five seconds; everything is rolled back.
     pub async fn kill(mut self) {
         if let Some(mut connection) = self.connection.take() {
             connection.close_on_drop();
-            // Not closed before: the session's number is its own until then.
+            // The connection is closed only afterwards, because until then no other session can get its number.
             self.session.clone().end().await;
         }
     }
@@ -264,7 +262,7 @@ impl TaskTransaction {
         self.connection.as_deref_mut().ok_or_else(TaskFailure::ended_by_itself)
     }
 
-    /// Its session, for whoever may have to end it while somebody else holds the transaction.
+    /// Its session, with which another task can end the transaction.
     pub fn session(&self) -> Session {
         self.session.clone()
     }
@@ -275,7 +273,7 @@ impl std::ops::Deref for TaskTransaction {
 
     /// # Panics
     ///
-    /// Never: it is given back only by what consumes it.
+    /// Never: only methods that consume the transaction take the connection.
     fn deref(&self) -> &PgConnection {
         // Unwrap safety: `take` is called by functions that consume `self`, and by `drop`.
         self.connection.as_deref().expect("an open transaction has its connection")
@@ -303,7 +301,7 @@ impl Drop for TaskTransaction {
     }
 }
 
-/// Waits for a statement around a task's own, for a bounded time.
+/// Waits for a statement around a task's own, for at most [`STEP_TIMEOUT`].
 async fn with_step_timeout<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, TaskFailure> {
@@ -313,9 +311,9 @@ async fn with_step_timeout<T>(
         .map_err(|error| TaskFailure::of(&error))
 }
 
-/// Has sqlx count a transaction on this connection from here on, whether one is open or not: the
-/// transactions of tasks are begun and ended beside sqlx, in one step with what belongs to that, and sqlx's
-/// own `begin` within them is to be a savepoint. A real one would be the end of them.
+/// Makes sqlx count a transaction on this connection, whether one is open or not. Task transactions begin and end
+/// beside sqlx, in one step with related statements, and sqlx's own `begin` within them must be a savepoint; a real
+/// one would end them.
 async fn count_as_begun(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     // It only borrows the connection: forgotten, it leaves nothing but the count.
     std::mem::forget(connection.begin().await?);
@@ -323,10 +321,9 @@ async fn count_as_begun(connection: &mut PgConnection) -> Result<(), sqlx::Error
     Ok(())
 }
 
-/// What a connection goes through before it is used again. It fails within a transaction, and then the
-/// connection is closed.
+/// Resets a connection before it is used again. Fails within a transaction; then the connection is closed.
 async fn reset_session(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    // The task has ended the transaction by sqlx, which counts it no more.
+    // The task has ended the transaction through sqlx, which no longer counts it.
     if !connection.is_in_transaction() {
         return Ok(false);
     }

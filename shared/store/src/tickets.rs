@@ -1,4 +1,4 @@
-//! Reading a row as the ticket it owes.
+//! Reads a row as its unpublished ticket.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -12,25 +12,25 @@ use uuid::Uuid;
 use crate::StoreError;
 use crate::error::parse_column;
 
-/// A ticket that a row owes, and all that is needed to publish it and to mark it published.
+/// A row's unpublished ticket, with everything needed to publish it and to mark it published.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UnpublishedTicket {
     /// The ticket, with the row's own attempt number.
     pub ticket: Ticket,
-    /// What the mark must find unchanged.
+    /// The revision that the mark must find unchanged.
     pub rev: i32,
-    /// `pending`, `retrying` or `failed`: where it goes.
+    /// `pending`, `retrying` or `failed`: decides the queue.
     pub state: State,
     /// The pool whose queues it goes to.
     pub pool: PoolName,
     /// How long until it may be opened, by the database's clock; zero or less: due.
     pub due_in: chrono::Duration,
-    /// What its body says besides, when it goes to the failed queue.
+    /// Further details for the message in the failed queue.
     pub parked: Option<ParkedDetails>,
 }
 
 impl UnpublishedTicket {
-    /// Where it goes.
+    /// Returns the ticket's destination.
     pub fn destination(&self) -> Destination {
         Destination { pool: self.pool.to_string(), state: self.state }
     }

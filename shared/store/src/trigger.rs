@@ -1,12 +1,11 @@
-//! Trigger: claim an execution by hand, or for another system.
+//! Trigger: claims an execution by hand, or for another system.
 //!
-//! The row is the claim, as with a firing: a key that is there already gives back its execution, so a
-//! caller may ask again after a lost answer. The ticket is owed at once; the relay publishes it.
+//! The row is the claim, as with a firing: an existing key returns its execution, so a caller may repeat the call
+//! after a lost answer. The ticket is due at once; the relay publishes it.
 //!
-//! A trigger runs also while its job is paused, and beside an execution under way: who triggers wants
-//! it now. Only of a job whose executions run one at a time (`queue`, `replace`) it waits for its turn
-//! while any is under way: it is never skipped, and replaces nothing. The cursor of the schedule is not
-//! moved.
+//! A trigger also runs while its job is paused, and beside an execution under way, because its caller wants it now.
+//! Only if the job's executions run one at a time (`queue`, `replace`) it waits for its turn while any is under way:
+//! it is never skipped, and replaces nothing. The schedule's cursor does not move.
 
 mod many;
 
@@ -28,18 +27,18 @@ use crate::{Now, Store, StoreError};
 use many::Claims;
 pub use many::{MAX_BATCH_TRIGGERS, TriggerItem, TriggeredBatch, trigger_many};
 
-/// What to run.
+/// A trigger's job, key and params.
 #[derive(Clone, Debug)]
 pub struct Trigger<'a> {
     /// The job.
     pub job: &'a str,
-    /// The caller's own key, which deduplicates; `None`: every call is an execution.
+    /// The caller's own key, which deduplicates; `None`: every call makes an execution.
     pub key: Option<&'a str>,
-    /// Replace the job's params of the same name, at the top level.
+    /// Override the job's params of the same name, at the top level.
     pub params: Map<String, Value>,
     /// Drawn by the caller; the execution's id if it is new.
     pub id: ExecutionId,
-    /// Who asks: `<user>@<host>:<pid>`.
+    /// The caller: `<user>@<host>:<pid>`.
     pub claimed_by: &'a str,
 }
 
@@ -58,28 +57,28 @@ pub struct Triggered {
     pub attempt: AttemptNumber,
     /// When it was triggered.
     pub scheduled_for: DateTime<Utc>,
-    /// Whether the job is paused: it runs all the same.
+    /// Whether the job is paused; the execution runs all the same.
     pub paused: bool,
     /// Whether it waits until the job is free.
     pub waits: bool,
 }
 
-/// Why nothing was triggered.
+/// Why a trigger was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TriggerError {
-    /// There is no job of this name.
+    /// No job has this name.
     #[error("there is no job {0:?}")]
     Missing(String),
-    /// The key cannot be one.
+    /// The key is invalid.
     #[error(transparent)]
     Key(#[from] key::KeyError),
-    /// The job's params with these in them cannot be handed to a task.
+    /// The job's params with these overrides are invalid.
     #[error("the params {0}")]
     Params(#[from] ParamsError),
-    /// Somebody kept the job locked for 5 s. Try again.
+    /// Another transaction kept the job locked for 5 s. Try again.
     #[error("job {0:?} is locked by somebody else; try again")]
     Locked(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -96,12 +95,12 @@ struct JobColumns {
     now: DateTime<Utc>,
 }
 
-/// Claims an execution of a job. `by` is the operator whose action is recorded; `None`: a program asks, and the
-/// execution's row says which.
+/// Claims an execution of a job. `by` is the operator for the audit; `None`: a program triggers, and the execution's
+/// row names it.
 ///
 /// # Errors
 ///
-/// [`TriggerError`]; nothing has been claimed then.
+/// [`TriggerError`]; nothing was claimed.
 pub async fn trigger(
     store: &Store,
     request: Trigger<'_>,
@@ -109,9 +108,9 @@ pub async fn trigger(
     now: Now,
 ) -> Result<Triggered, TriggerError> {
     let execution_key = match request.key {
-        Some(own) => {
-            key::check(own)?;
-            own.to_owned()
+        Some(own_key) => {
+            key::check(own_key)?;
+            own_key.to_owned()
         }
         None => format!("manual-{}", request.id),
     };
@@ -145,7 +144,7 @@ pub async fn trigger(
     })
 }
 
-/// The job, locked: what is claimed of it is claimed by its definition of now.
+/// Locks the job, so that a claim uses its current definition.
 async fn lock_job(
     connection: &mut PgConnection,
     name: &str,
@@ -170,9 +169,9 @@ async fn lock_job(
     }
 }
 
-fn merge_params(job: &Value, own: &Map<String, Value>) -> Result<Value, TriggerError> {
+fn merge_params(job: &Value, overrides: &Map<String, Value>) -> Result<Value, TriggerError> {
     let mut params = job.as_object().cloned().unwrap_or_default();
-    params.extend(own.clone());
+    params.extend(overrides.clone());
     check(&params)?;
     Ok(Value::Object(params))
 }

@@ -1,22 +1,21 @@
-//! Messages of the failed queue that no row knows, as the sweep saw them.
+//! Unknown messages of the failed queue, as the sweep recorded them.
 //!
-//! A queue cannot be looked at without taking from it, and what is taken by two at once hides from
-//! both. So only the sweep takes, and writes down here what it keeps: to list, to show and to export
-//! are questions to the database. To discard is a mark that the next pass carries out.
+//! A queue cannot be read without consuming from it, and two consumers hide messages from each other. So only the
+//! sweep consumes, and records here what it keeps: list, show and export read the database. A discard is a mark that
+//! the next pass carries out.
 //!
-//! **Order.** A message is acknowledged only after the commit of the row that holds its body; a crash
-//! in between leaves it in the queue, and its mark, for the next pass. A discard that is taken back
-//! after that is published from here and confirmed before the row says so; a crash in between
-//! publishes it twice, and two equal messages are one row with two copies. So a discard loses
-//! nothing until retention: at any time the message is in the queue, or here in whole, or both.
+//! **Order.** A message is acknowledged only after the commit of the row that holds its body; a crash in between
+//! leaves it in the queue, and its mark, for the next pass. A restore after that publishes the message from its row,
+//! and the row records it after the confirm; a crash in between publishes it twice, and two equal messages are one
+//! row with two copies. So a discard loses nothing until retention: at any time the message is in the queue, or here
+//! in whole, or both.
 //!
-//! A mark counts for what was there when it was made. An equal message that comes after a complete
-//! pass without any is a new one, and stays until somebody looks at it. A mark that is made while a
-//! pass is under way counts from the next pass on, unless this one has met none of its messages yet: so
-//! of several copies a pass removes all or none.
+//! A mark covers the copies that existed when it was made. An equal message that comes after a complete pass without
+//! any is a new one, and stays until an operator decides about it. A mark that is made during a pass counts from the
+//! next pass on, unless this one has met none of its messages yet: so of several copies a pass removes all or none.
 //!
-//! **Room.** What is written down is limited, all in all. A message that there is no room for stays in
-//! the queue, as all do; it is counted, and told of by lists.
+//! **Room.** The record has a total size limit. A message beyond it stays in the queue, as all do; it is counted, and
+//! lists report it.
 
 mod actions;
 mod capacity;
@@ -30,11 +29,11 @@ use crate::{Now, Store, StoreError};
 pub use actions::{PendingAction, UnknownMessageError, discard, restore};
 pub use capacity::{Capacity, MAX_STORED, Overflow, overflow, remaining_capacity, write_overflow};
 
-/// As much of a body is kept, in bytes. A longer message is never discarded unless somebody says that
-/// its rest may be lost.
+/// Maximum number of bytes kept of a body. A longer message is never discarded unless an operator accepts the loss of
+/// the remainder.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The length of a digest, in bytes.
+/// Length of a digest, in bytes.
 pub const DIGEST_BYTES: usize = 32;
 
 /// SHA-256 of a message.
@@ -47,7 +46,7 @@ pub struct SeenMessage<'a> {
     pub digest: Digest,
     /// `unreadable`, `foreign` or `ticket`.
     pub kind: &'static str,
-    /// Why no row knows it.
+    /// Why it matches no row.
     pub reason: &'a str,
     /// The whole body.
     pub body: &'a [u8],
@@ -55,26 +54,26 @@ pub struct SeenMessage<'a> {
     pub properties: &'a str,
 }
 
-/// What was written of a message.
+/// The result of recording a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordOutcome {
-    /// It is known, and stays.
+    /// It is recorded, and stays in the queue.
     Kept {
-        /// It was not before.
+        /// Whether this call recorded it first.
         new: bool,
     },
-    /// It is known, and is to be removed.
+    /// It is recorded, and must be removed from the queue.
     Discarded,
-    /// Nothing: it is not known, and there is no room. It stays.
+    /// It is not recorded for lack of room, and stays in the queue.
     NoRoom,
 }
 
-/// Writes down a message that the pass begun at `pass` met, where it is known already or there is
-/// `room`, and answers whether it is to be removed. Committed when this returns.
+/// Records a message that the pass begun at `pass` met, if it is recorded already or there is `room`, and returns
+/// whether to remove it from the queue. Committed when this returns.
 ///
 /// # Errors
 ///
-/// [`StoreError`]: whether it was written is not known; the message must stay in the queue.
+/// [`StoreError`]: whether it was written is unknown; the message must stay in the queue.
 pub async fn record_message(
     store: &Store,
     seen: &SeenMessage<'_>,
@@ -83,10 +82,10 @@ pub async fn record_message(
     now: Now,
 ) -> Result<RecordOutcome, StoreError> {
     let kept = &seen.body[..seen.body.len().min(MAX_BODY_BYTES)];
-    // A text column holds any character but this one.
+    // A text column cannot hold NUL.
     let reason = truncate(seen.reason, MAX_REASON_BYTES).replace('\0', "\u{fffd}");
-    // A pass decides at the first copy: a mark that came between two of them is for the next. Where a pass
-    // broke off that was removing, its count goes on, since what it removed is not met again.
+    // A pass decides at the first copy: a mark that came between two copies is for the next pass. If a pass was
+    // interrupted while removing, its count continues, since the next pass does not meet the removed copies again.
     let row = sqlx::query!(
         r#"-- note_raw_message
         INSERT INTO sexton.unknown_messages AS r
@@ -126,8 +125,8 @@ pub async fn record_message(
     })
 }
 
-/// After a pass through the whole queue, begun at `pass`, whose removals the broker has taken: what it
-/// removed is gone, and so is what it did not meet. Returns how many.
+/// After a complete pass begun at `pass`, whose removals the broker has confirmed, marks the messages that it removed
+/// or did not meet as gone. Returns how many.
 pub async fn mark_gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- unknown_messages_are_gone
@@ -141,9 +140,8 @@ pub async fn mark_gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u
     Ok(done.rows_affected())
 }
 
-/// Whether the sweep is waited for: by a message to put back; by a mark of which it is not known that what bears it is
-/// gone, since no pass has met it, or the one that did has not gone through the whole queue; or, where the
-/// queue is empty, by a row that says that something is in there.
+/// Returns whether a sweep is needed: for a message to put back; for a mark whose messages may still be in the queue,
+/// since no complete pass has met it; or, if the queue is empty, for a row that says that a message is in there.
 ///
 /// # Errors
 ///
@@ -160,21 +158,21 @@ pub async fn needs_sweep(store: &Store, queue_is_empty: bool) -> Result<bool, St
     .await?)
 }
 
-/// A message to be put back into the queue.
+/// A message to put back into the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MessageToRestore {
-    /// Which.
+    /// Its digest.
     pub digest: Vec<u8>,
     /// The whole body.
     pub body: Vec<u8>,
     /// A JSON object.
     pub properties: String,
-    /// How many equal messages there were.
+    /// Number of equal messages.
     pub copies: i32,
 }
 
-/// The next message after the digest `after`, by their order, whose discard was taken back after the sweep had
-/// removed it. One, since its body is long perhaps.
+/// Returns the next message after the digest `after`, in their order, whose discard was taken back after the sweep
+/// had removed it. Only one, because its body may be long.
 ///
 /// # Errors
 ///
@@ -194,8 +192,8 @@ pub async fn next_to_restore(
     .await?)
 }
 
-/// Notes that one of several copies was put back and confirmed, so that what goes on after a crash puts back the
-/// others; the last is for [`mark_restored`].
+/// Records that one of several copies was put back and confirmed, so that a retry after a crash puts back only the
+/// others; the last one is for [`mark_restored`].
 pub async fn mark_copy_restored(store: &Store, digest: &[u8]) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- raw_restored_one
@@ -208,7 +206,7 @@ pub async fn mark_copy_restored(store: &Store, digest: &[u8]) -> Result<bool, St
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that a message was put back and confirmed: it is in the queue, as if nothing had been done.
+/// Records that a message was put back and confirmed: it is in the queue as before.
 pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- raw_restored
@@ -224,7 +222,7 @@ pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<boo
     Ok(done.rows_affected() == 1)
 }
 
-/// Removes what has been gone for more than `days`. Returns how many; at most `most` at a time.
+/// Removes messages that have been gone for more than `days`, at most `most` at a time. Returns how many.
 pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- prune_unknown_messages
@@ -249,32 +247,32 @@ pub struct UnknownMessage {
     pub id: String,
     /// `unreadable`, `foreign` or `ticket`.
     pub kind: String,
-    /// Why no row knows it.
+    /// Why it matches no row.
     pub reason: String,
-    /// Of the whole body.
+    /// Length of the whole body, in bytes.
     pub body_bytes: i64,
-    /// Of what is kept of it.
+    /// Number of bytes kept of it.
     pub kept_bytes: i32,
-    /// How many equal messages the last pass met.
+    /// Number of equal messages that the last pass met.
     pub copies: i32,
-    /// When it was first met.
+    /// When a pass first met it.
     pub first_seen: DateTime<Utc>,
     /// When the last pass that met it began.
     pub last_seen: DateTime<Utc>,
-    /// When it was found to be gone from the queue.
+    /// When a pass found it gone from the queue.
     pub gone_at: Option<DateTime<Utc>>,
     /// When it was discarded.
     pub discard_at: Option<DateTime<Utc>>,
-    /// By whom.
+    /// The operator who discarded it.
     pub discard_by: Option<String>,
-    /// Why.
+    /// The reason given.
     pub discard_reason: Option<String>,
-    /// When the discard was taken back, if that is still to be carried out.
+    /// When the discard was taken back, if the sweep has not put the message back yet.
     pub restore_at: Option<DateTime<Utc>>,
 }
 
-/// The messages, oldest first, after `after` (a digest in hexadecimal digits): those in the queue, or
-/// with `gone` all that are known.
+/// Lists the messages, oldest first, after `after` (a digest in hexadecimal digits): those in the queue, or with
+/// `gone` all that are recorded.
 pub async fn list(
     store: &Store,
     gone: bool,
@@ -300,8 +298,8 @@ pub async fn list(
     .await?)
 }
 
-/// The messages whose digest begins with `prefix` (hexadecimal digits); at most two, of which one is
-/// one too many.
+/// Returns the messages whose digest begins with `prefix` (hexadecimal digits); at most two, since a second one
+/// already makes the prefix ambiguous.
 pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, StoreError> {
     Ok(sqlx::query_as!(
         UnknownMessage,
@@ -318,7 +316,7 @@ pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, St
     .await?)
 }
 
-/// What is kept of a message: body and properties.
+/// Returns the kept body and properties of a message.
 pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)>, StoreError> {
     let row = sqlx::query!(
         "-- raw_content
@@ -330,7 +328,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)
     Ok(row.map(|row| (row.body, row.properties)))
 }
 
-/// How many are in the queue by the last pass, copies counted.
+/// Returns how many unknown messages are in the queue by the last pass, counting copies.
 pub async fn count_queued(store: &Store) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- unknown_messages_there

@@ -1,20 +1,20 @@
-//! Waiters: executions whose tickets are held back until their job is free, and their admission.
+//! Waiters: executions whose tickets wait until their job is free, and their admission.
 //!
-//! A waiter is `pending` with a reason in `waits` and no `admitted_at`. It owes its ticket like any row
-//! that was just claimed, but nobody publishes it: relays pass waiters over, and `relay_after` is far
-//! away, for relays of a version that knows of none. So no loop but this one touches a waiter: it has no
-//! attempt that could be lost, no published ticket that the reconciler could miss, no end that retention
-//! could count from. People may cancel it, at once, like all that waits.
+//! A waiter is `pending` with a reason in `waits` and no `admitted_at`. Its ticket is unpublished like that of any
+//! row just claimed, but stays so: relays skip waiters, and `relay_after` is in the far future, for relays of a
+//! version that does not know them. So no other loop touches a waiter: it has no attempt that could be lost, no
+//! published ticket that the reconciler could miss, no end that retention could count from. Operators may cancel it,
+//! at once, like every waiting execution.
 //!
-//! **Admission.** In one transaction: lock the job, which every claim does as well, and, unless another
-//! execution of the job is under way that is no waiter, let the waiter go that has waited longest: from
-//! now on it owes its ticket. So of a job whose executions run one at a time no two are let go together,
-//! with any number of schedulers. A settlement does not lock the job; it can only make it free, and the
-//! next look finds that. Nobody is told when it happens: who looks, looks often while anybody waits.
+//! **Admission.** One transaction locks the job, as every claim does, and admits the longest waiting execution unless
+//! another execution of the job that is not a waiter is under way: from then on its ticket is due. So if a job's
+//! executions run one at a time, no two are admitted together, with any number of schedulers. A settlement does not
+//! lock the job; it can only make the job free, which the next poll finds. No notification is sent then: the loop
+//! polls often while any execution waits.
 //!
-//! Executions whose overlap was overridden (a backfill's) neither wait nor are waited for.
+//! Executions whose overlap was overridden (a backfill's) neither wait nor delay others.
 //!
-//! A crash before the commit leaves the waiter, after it a row that owes its ticket, for any relay.
+//! A crash before the commit leaves the waiter; after it, a row with a due ticket, for any relay.
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::JobId;
@@ -25,30 +25,30 @@ use crate::client_timeout::{WithTimeout, commit};
 use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
-/// `relay_after` of a waiter: 9999-01-01. Not `infinity`, which the version before cannot read when
-/// it lists executions.
+/// `relay_after` of a waiter: 9999-01-01. Not `infinity`, which the previous version cannot read when it lists
+/// executions.
 pub(crate) const NOT_BEFORE_ADMISSION: DateTime<Utc> =
     // Unwrap safety: the number is within the range, as the compiler checks.
     DateTime::from_timestamp(253_370_764_800, 0).unwrap();
 
-/// Which jobs have waiters.
+/// Jobs with waiters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WaitingJobs {
-    /// How many jobs have any.
+    /// Number of jobs with waiters.
     pub jobs: u64,
-    /// Of these, up to a limit, the ones that seem to be free.
+    /// Those among them that seem to be free, up to a limit.
     pub free: Vec<JobId>,
 }
 
-/// Looks, without a lock, which jobs have waiters. What waits owes its ticket, so the index of owed
-/// tickets finds all of them.
+/// Finds, without locks, the jobs with waiters. A waiter's ticket is unpublished, so the index of unpublished tickets
+/// contains it.
 pub async fn find_waiting(store: &Store, limit: i64) -> Result<WaitingJobs, StoreError> {
     let row =
         sqlx::query_file!("src/waiters/look.sql", limit).fetch_one(store.with_timeout()).await?;
     Ok(WaitingJobs { jobs: row.jobs as u64, free: row.free.into_iter().map(JobId::new).collect() })
 }
 
-/// An admission that is not committed. Dropped, it leaves the waiters as they were.
+/// An uncommitted admission. A drop leaves the waiters as they were.
 #[derive(Debug)]
 pub struct Admission {
     tx: Transaction<'static, Postgres>,
@@ -56,8 +56,8 @@ pub struct Admission {
     admitted: usize,
 }
 
-/// Admits a waiter of each of `jobs` that is free; of a job whose policy is `allow` by now it is free
-/// whatever else is under way. Jobs that somebody has locked are passed over: look again.
+/// Admits one waiter of each of `jobs` that is free; a job whose policy is now `allow` is always free. Skips jobs
+/// that another transaction has locked: call again.
 pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission, StoreError> {
     let jobs: Vec<Uuid> = jobs.iter().map(|job| job.get()).collect();
     let mut tx = store.begin().await?;
@@ -68,7 +68,7 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
     )
     .fetch_all(WithTimeout(&mut *tx))
     .await?;
-    // In a statement of its own: its snapshot shows what was claimed under the locks before.
+    // A separate statement: its snapshot shows claims that were committed under the locks before.
     let rows = sqlx::query_as!(
         TicketRow,
         r#"-- admit_waiters
@@ -100,19 +100,19 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
     .fetch_all(WithTimeout(&mut *tx))
     .await?;
     let admitted = rows.len();
-    // One that cannot be read is owed all the same, and named by the relay.
+    // An unreadable row's ticket is due all the same, and the relay reports it.
     let tickets = rows.into_iter().filter_map(|row| row.into_unpublished().ok()).collect();
     Ok(Admission { tx, tickets, admitted })
 }
 
 impl Admission {
-    /// How many waiters it admits.
+    /// Returns how many waiters it admits.
     pub fn admitted(&self) -> usize {
         self.admitted
     }
 
-    /// Commits, and hands over the tickets to publish. On an error nothing is known: the waiters wait
-    /// still, or owe their tickets, which the relay publishes.
+    /// Commits, and returns the tickets to publish. After an error the waiters either still wait or have due tickets,
+    /// which the relay publishes.
     pub async fn commit(self) -> Result<Vec<UnpublishedTicket>, StoreError> {
         commit(self.tx).await?;
         Ok(self.tickets)

@@ -36,23 +36,23 @@ pub const CPU_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=super::T
 /// Least and most open files of a process.
 pub const OPEN_FILES: RangeInclusive<i64> = 16..=1_048_576;
 
-/// Most names that a task inherits by, and most variables that it is given.
+/// The most names to inherit, and the most variables to set.
 pub const VARIABLES_MAX: usize = 200;
 
 /// Longest value of a variable, in bytes.
 const VALUE_MAX_BYTES: usize = 32 * 1024;
 
-/// Longest text on standard input in place of the params, in bytes.
+/// Longest text for standard input in place of the params, in bytes.
 pub const STDIN_TEXT_MAX_BYTES: usize = 32 * 1024;
 
 /// Longest path of a directory, in bytes.
 const PATH_MAX_BYTES: usize = 4_000;
 
-/// The keys that stand beside `command`.
+/// The keys that belong to `command`.
 pub(super) const OPTIONS: [&str; 6] =
     ["grace", "user", "directory", "environment", "limits", "stdin"];
 
-/// Reads a command and the keys beside it; notes every problem. `None` if its line has one.
+/// Reads a command and its options; notes every problem. `None` if the command line has one.
 pub(super) fn read(
     fields: Fields<'_>,
     finder: &ProgramFinder,
@@ -140,7 +140,7 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
     environment
 }
 
-/// May be empty: then the program reads the end of its input at once.
+/// Reads the text for standard input. It may be empty: then the program reads the end of its input at once.
 fn stdin(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
     let said = match fields.get("stdin")?.get_ref().as_str() {
         Some(text) if text.len() <= STDIN_TEXT_MAX_BYTES => return Some(text.to_owned()),
@@ -169,7 +169,7 @@ fn limits(fields: Fields<'_>, notes: &mut Notes<'_>) -> TaskLimits {
     }
 }
 
-/// Reads the command line; notes every problem that it has. `None` if it has one.
+/// Reads the command line; notes every problem. `None` if it has one.
 fn line(fields: Fields<'_>, finder: &ProgramFinder, notes: &mut Notes<'_>) -> Option<CommandLine> {
     let value = fields.get("command")?;
     let field = Some("command");
@@ -194,7 +194,7 @@ fn line(fields: Fields<'_>, finder: &ProgramFinder, notes: &mut Notes<'_>) -> Op
             None => notes.problem(Some(word.span()), field, "every word must be a string"),
         }
     }
-    // With a bad word left out, the first of the rest need not be the program.
+    // If a word was invalid, the first of the valid ones need not be the program.
     if words.len() < array.len() {
         return None;
     }

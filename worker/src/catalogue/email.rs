@@ -11,16 +11,16 @@ use super::value;
 use crate::email::{EmailTask, check_template};
 use crate::secret::{SecretRef, Value};
 
-/// Longest text of the catalogue about a mail, in bytes.
+/// Longest text about a mail in the catalogue, in bytes.
 pub const EMAIL_TEXT_MAX_BYTES: usize = 64 * 1024;
 
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);
-/// The timeout of a mail that the catalogue gives none.
+/// The default timeout of a mail.
 pub const EMAIL_TIMEOUT_DEFAULT: Duration = Duration::from_mins(1);
 
 const KEYS: [&str; 8] = ["smtp", "from", "to", "subject", "body", "user", "password", "timeout"];
 
-/// Reads a mail; notes every problem that it has. `None` if something is missing.
+/// Reads a mail; notes every problem. `None` if something is missing.
 pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<EmailTask> {
     let section = fields.table("email", "email.", notes)?;
     section.check_keys(&KEYS, notes);

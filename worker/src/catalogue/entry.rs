@@ -1,4 +1,4 @@
-//! One `[tasks.NAME]` table.
+//! Reads one `[tasks.NAME]` table.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,14 +22,14 @@ pub const TIMEOUT_MAX: Duration = Duration::from_hours(30 * 24);
 /// The keys that every type may have.
 const COMMON: [&str; 3] = ["timeout", "retry", "params_schema"];
 
-/// The keys that choose what runs a type; each type has one of them.
+/// The keys that choose the executor; each type has exactly one of them.
 const EXECUTORS: [&str; 5] = ["command", "http", "sql", "email", "noop"];
 
-/// Said of a type that names no executor.
+/// The problem of a type without an executor.
 const NOTHING_TO_RUN: &str =
     "needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql`, `email` or `noop`";
 
-/// Reads an entry; notes every problem that it has. `None` if it has one.
+/// Reads an entry; notes every problem. `None` if it has one.
 pub(super) fn read(
     name: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
@@ -58,7 +58,7 @@ fn is_type_name(name: &str) -> bool {
     (1..=NAME_MAX_BYTES).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Reads what the type runs: the one executor that it names, and that one's keys.
+/// Reads the type's one executor and the executor's options.
 fn kind(
     name: Range<usize>,
     fields: Fields<'_>,
@@ -91,7 +91,7 @@ fn kind(
     read
 }
 
-/// Reads `noop`, which can only be true: what is false would run nothing else either.
+/// Reads `noop`, which can only be true: a false one would leave the type without an executor.
 fn noop(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskKind> {
     let said = fields.get("noop")?.get_ref().as_bool();
     if said != Some(true) {
@@ -100,7 +100,7 @@ fn noop(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskKind> {
     (said == Some(true)).then_some(TaskKind::Noop)
 }
 
-/// The keys that stand beside an executor's own and belong to it.
+/// Returns the keys that belong to an executor.
 fn options(executor: &str) -> &'static [&'static str] {
     match executor {
         "command" => &command::OPTIONS,

@@ -1,4 +1,4 @@
-//! Reading the keys of a table, with everything that is wrong noted in its place.
+//! Reads the keys of a table, and notes every problem with its place.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::Problems;
 
-/// What is wrong with one task type, noted as its table is read.
+/// Collects the problems of one task type while its table is read.
 pub(super) struct Notes<'p> {
     task: &'p str,
     problems: &'p mut Problems,
@@ -33,17 +33,17 @@ impl<'p> Notes<'p> {
         self.problems.add(span, Some(self.task), field, message);
     }
 
-    /// Whether nothing is wrong so far.
+    /// Returns whether there is no problem so far.
     pub(super) fn is_valid(&self) -> bool {
         self.is_valid
     }
 }
 
-/// A table and where it stands: `[tasks.NAME]` itself, or one within it such as `http`.
+/// A table and its position: `[tasks.NAME]` itself, or one within it such as `http`.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'t> {
     table: &'t DeTable<'t>,
-    /// Names the table before its keys, as in `http.`; empty for the task's own.
+    /// The prefix of its keys in problems, as in `http.`; empty for the task's own table.
     prefix: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl<'t> Fields<'t> {
         Self { table, prefix }
     }
 
-    /// The key as problems name it.
+    /// Returns the key's name in problems.
     pub(super) fn name(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
@@ -71,7 +71,7 @@ impl<'t> Fields<'t> {
         notes.problem(span, Some(&self.name(key)), message);
     }
 
-    /// A span of time within `allowed`.
+    /// Reads a duration within `allowed`.
     pub(super) fn span(
         &self,
         key: &str,
@@ -97,7 +97,7 @@ impl<'t> Fields<'t> {
         None
     }
 
-    /// A text of 1 to `max_bytes` bytes.
+    /// Reads a text of 1 to `max_bytes` bytes.
     pub(super) fn text(
         &self,
         key: &str,
@@ -112,7 +112,7 @@ impl<'t> Fields<'t> {
         None
     }
 
-    /// A list of at most `max` texts, each with its place; without those that are none.
+    /// Reads a list of at most `max` texts, each with its position; skips entries that are not texts.
     pub(super) fn texts(
         &self,
         key: &str,
@@ -136,7 +136,7 @@ impl<'t> Fields<'t> {
         texts
     }
 
-    /// A number of bytes within `allowed`.
+    /// Reads a number of bytes within `allowed`.
     pub(super) fn size(
         &self,
         key: &str,
@@ -161,7 +161,7 @@ impl<'t> Fields<'t> {
         None
     }
 
-    /// A whole number within `allowed`.
+    /// Reads a whole number within `allowed`.
     pub(super) fn number(
         &self,
         key: &str,
@@ -180,7 +180,7 @@ impl<'t> Fields<'t> {
         number
     }
 
-    /// The table at `key`, whose own keys problems name after `prefix`.
+    /// Reads the table at `key`; problems name its keys after `prefix`.
     pub(super) fn table(
         &self,
         key: &str,
@@ -194,14 +194,14 @@ impl<'t> Fields<'t> {
         table.map(|table| Fields::new(table, prefix))
     }
 
-    /// The keys and values, sorted by key.
+    /// Returns the keys and values, sorted by key.
     pub(super) fn entries(
         &self,
     ) -> impl Iterator<Item = (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)> + use<'t> {
         self.table.iter()
     }
 
-    /// Notes every key that is none of `known`.
+    /// Notes every key that is not in `known`.
     pub(super) fn check_keys(&self, known: &[&str], notes: &mut Notes<'_>) {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
@@ -213,7 +213,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// The words as a sentence lists them.
+/// Joins the words for a sentence.
 fn listed(words: &[&str]) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     match &quoted[..] {

@@ -27,18 +27,18 @@ pub const HEADERS_MAX: usize = 50;
 const HEADER_MAX_BYTES: usize = 8 * 1024;
 
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);
-/// The timeout of a request that the catalogue gives none.
+/// The default timeout of a request.
 pub const HTTP_TIMEOUT_DEFAULT: Duration = Duration::from_mins(1);
 
-/// What is read of an answer's body unless the catalogue says otherwise, in bytes.
+/// How much of a response body is read by default, in bytes.
 pub const RESPONSE_DEFAULT: u64 = 64 * 1024;
-/// The most that can be read of it, in bytes.
+/// The highest limit for a response body, in bytes.
 pub const RESPONSE_MAX: u64 = 16 * 1024 * 1024;
 
-/// Most hosts that are allowed.
+/// The most hosts in `allow`.
 const ALLOW_MAX: usize = 16;
 
-/// Reads a request; notes every problem that it has. `None` if there is no URL to go to.
+/// Reads a request; notes every problem. `None` without a valid URL.
 pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<HttpTask> {
     let section = fields.table("http", "http.", notes)?;
     section.check_keys(&["url", "method", "headers", "timeout", "max_response", "allow"], notes);
@@ -134,8 +134,8 @@ fn headers(section: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(He
     headers
 }
 
-/// Whether the URL's host is one of those allowed. A host that is none would allow nothing, so it is
-/// taken for a slip.
+/// Returns whether the URL's host is in `allow`. An entry that is not the URL's host would have no effect, so
+/// it is reported as a mistake.
 fn allowed(
     url: &Url,
     allow: &[(Range<usize>, &str)],
@@ -145,7 +145,7 @@ fn allowed(
     let host = url.host_str().unwrap_or_default();
     let mut allowed = false;
     for (span, named) in allow {
-        // As the URL has it: in lower case, international names encoded.
+        // In the form that the URL has: lower case, international names encoded.
         let same = Host::parse(named).is_ok_and(|named| named.to_string() == host);
         allowed |= same;
         if !same {

@@ -1,13 +1,13 @@
 //! The task catalogue: what each task type runs on this worker.
 //!
-//! A job only names a type and passes params; the deployer's catalogue decides what the type runs,
-//! so nobody who can edit a job can run a command of their choosing.
+//! A job only names a type and passes params; the deployer's catalogue decides what the type runs, so a person
+//! who can edit jobs cannot run arbitrary commands.
 //!
 //! ```toml
 //! [tasks.report]
 //! command = ["/opt/reports/generate", "--quiet"]  # no shell; see the `command` module
 //! timeout = "45m"                                 # optional; the job's section counts if it is shorter
-//! retry = { max_retries = 5 }                     # optional; for jobs that do not say
+//! retry = { max_retries = 5 }                     # optional; for jobs without their own
 //! grace = "5s"                                    # optional; between SIGTERM and SIGKILL
 //!
 //! [tasks.charge]
@@ -16,14 +16,14 @@
 //!
 //! # Guarantees
 //!
-//! - Read as a whole or not at all: every problem of the file is reported at once, with line, task
-//!   and field. Nothing in it is ignored: unknown keys are problems, and so are the executors that
-//!   come with later versions.
-//! - A program is found when the catalogue is loaded: an absolute path as it is, a path with a slash
-//!   from the catalogue's own folder, a bare name in `PATH`. It must exist and be executable.
-//!   Symbolic links are kept, so that a deployment may turn them later.
+//! - A catalogue is read as a whole or not at all: every problem of the file is reported at once, with line,
+//!   task and field. Nothing in it is ignored: unknown keys are problems, and so are the executors of later
+//!   versions.
+//! - Programs are found when the catalogue is loaded: an absolute path as it is, a path with a slash from the
+//!   catalogue's own folder, a bare name in `PATH`. The program must exist and be executable. Symbolic links
+//!   are kept, so that a deployment can change them later.
 //!
-//! It is read once, at the start; a program that vanishes afterwards makes attempts fail, not the
+//! The worker reads it once, at the start; a program that vanishes afterwards makes attempts fail, not the
 //! worker.
 
 mod command;
@@ -70,24 +70,24 @@ use crate::sql::SqlTask;
 /// Largest catalogue, in bytes.
 const FILE_MAX_BYTES: u64 = 1024 * 1024;
 
-/// What a worker offers to run.
+/// The task types that a worker offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalogue(BTreeMap<String, TaskEntry>);
 
 /// One task type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskEntry {
-    /// What it runs.
+    /// The executor and its options.
     pub kind: TaskKind,
-    /// The longest run the deployer allows; a job may ask for less. 1 s to 30 days.
+    /// The longest run that the deployer allows; a job may set less. 1 s to 30 days.
     pub timeout: Option<Duration>,
-    /// The deployer's retry settings; a job's own go before them.
+    /// The deployer's retry settings; a job's own take precedence.
     pub retry: RetryOverrides,
-    /// JSON Schema of its params, checked; at most 64 KiB of JSON.
+    /// JSON Schema of its params, validated; at most 64 KiB of JSON.
     pub params_schema: Option<serde_json::Value>,
 }
 
-/// What a task type runs; one variant for each executor.
+/// The executor of a task type with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskKind {
     /// A program of the host.
@@ -98,7 +98,7 @@ pub enum TaskKind {
     Sql(SqlTask),
     /// A mail.
     Email(EmailTask),
-    /// Nothing.
+    /// No work at all.
     Noop,
 }
 
@@ -107,7 +107,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the file, for the person who deploys it.
+    /// All problems of the file, for the person who deploys it.
     pub fn load(path: &Path) -> Result<Self, CatalogueErrors> {
         let folder = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -119,21 +119,21 @@ impl Catalogue {
             .map_err(|problems| CatalogueErrors::new(path, problems))
     }
 
-    /// What the type `task_type` runs; `None` if this worker does not offer it.
+    /// Returns the task type `task_type`; `None` if this worker does not offer it.
     pub fn get(&self, task_type: &str) -> Option<&TaskEntry> {
         self.0.get(task_type)
     }
 
-    /// The offered task types, sorted.
+    /// Returns the offered task types, sorted.
     pub fn types(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Reads the text of a catalogue that lies in `folder`, with `search_path` as `PATH`.
+    /// Parses the text of a catalogue in `folder`, with `search_path` as `PATH`.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, [`MAX_PROBLEMS`] and one at most.
+    /// All its problems, at most [`MAX_PROBLEMS`] and one more.
     pub fn parse(
         text: &str,
         folder: &Path,
@@ -144,7 +144,7 @@ impl Catalogue {
         for error in syntax {
             problems.add(error.span(), None, None, error.message());
         }
-        // A damaged file would make good entries look wrong.
+        // A syntax error would make valid entries look wrong.
         problems.take_result()?;
         let finder = ProgramFinder::new(folder, search_path);
         let mut tasks = BTreeMap::new();
@@ -179,7 +179,7 @@ fn read(path: &Path) -> Result<String, Vec<Problem>> {
         |error: std::io::Error| vec![Problem::for_whole_file(format!("cannot be read: {error}"))];
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    // One byte more than is allowed tells a large file from a file of just this size.
+    // One byte more than allowed distinguishes a larger file from one of just this size.
     file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {
         return Err(vec![Problem::for_whole_file(format!(

@@ -1,4 +1,4 @@
-//! What is wrong with a catalogue, in words for the person who deploys it.
+//! The problems of a catalogue, described for the person who deploys it.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use sexton_model::quoting::escaped;
 
-/// The most problems that are reported; of further ones only the number is.
+/// The most problems that are reported; the others are only counted.
 pub const MAX_PROBLEMS: usize = 1_000;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The line, from 1; `None` where it is about the whole file.
+    /// The line, from 1; `None` if the problem concerns the whole file.
     pub line: Option<usize>,
     /// The task type.
     pub task: Option<String>,
     /// The key of the task's table.
     pub field: Option<String>,
-    /// What is wrong and what to do.
+    /// The problem and its remedy.
     pub message: String,
 }
 
@@ -43,14 +43,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a catalogue.
+/// All problems of a catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the task catalogue {} is not usable:{}", .path.display(), list(.problems))]
 pub struct CatalogueErrors {
     /// The catalogue's file.
     pub path: PathBuf,
-    /// What is wrong with it, in the order of its lines; at least one, and one more than
-    /// [`MAX_PROBLEMS`] at most, which then says how many there are besides.
+    /// The problems in the order of their lines: at least one, at most [`MAX_PROBLEMS`] and one more, which
+    /// then gives the number of the others.
     pub problems: Vec<Problem>,
 }
 
@@ -64,19 +64,19 @@ fn list(problems: &[Problem]) -> String {
     problems.iter().fold(String::new(), |said, problem| said + "\n  " + &problem.to_string())
 }
 
-/// The most characters of a name that a problem keeps; no valid one is longer.
+/// The most characters of a name that a problem keeps; no valid name is longer.
 const MAX_NAME_CHARS: usize = 256;
 
 /// Collects problems and finds their lines.
 pub(super) struct Problems {
-    /// Where each line begins, but for the first.
+    /// The offset of each line except the first.
     lines: Vec<usize>,
     found: Vec<Problem>,
     unreported: usize,
 }
 
 impl Problems {
-    /// For `text`, whose byte offsets become line numbers.
+    /// Creates a collection for `text`, whose byte offsets become line numbers.
     pub(super) fn new(text: &str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = newlines.map(|(at, _)| at + 1).collect();
@@ -101,7 +101,7 @@ impl Problems {
         self.found.push(Problem { line, task, field, message: message.into() });
     }
 
-    /// Notes a problem that would only repeat others.
+    /// Notes a problem unless there are others, which it would only repeat.
     pub(super) fn add_if_first(&mut self, message: &str) {
         if self.found.is_empty() {
             self.add(None, None, None, message);
@@ -110,7 +110,7 @@ impl Problems {
 
     /// # Errors
     ///
-    /// The problems found so far, if there are any.
+    /// The problems found so far, if any.
     pub(super) fn take_result(&mut self) -> Result<(), Vec<Problem>> {
         if self.found.is_empty() {
             return Ok(());

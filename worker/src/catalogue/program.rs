@@ -1,4 +1,4 @@
-//! Finding the program that a command names, when the catalogue is loaded.
+//! Finds the program of a command when the catalogue is loaded.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,28 +10,28 @@ use sexton_model::quoting::escaped;
 /// The most characters of a path that a problem repeats.
 const MAX_PATH_CHARS: usize = 200;
 
-/// Where programs are looked for.
+/// The folders in which programs are searched.
 pub(super) struct ProgramFinder {
     folder: PathBuf,
     search_path: Option<OsString>,
 }
 
 impl ProgramFinder {
-    /// `folder` is the catalogue's; `search_path` is the value of `PATH`.
+    /// Creates a finder; `folder` is the catalogue's, `search_path` is the value of `PATH`.
     pub(super) fn new(folder: &Path, search_path: Option<OsString>) -> Self {
         Self { folder: folder.to_owned(), search_path }
     }
 
-    /// The catalogue's folder.
+    /// Returns the catalogue's folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The absolute path of the program `name`.
+    /// Returns the absolute path of the program `name`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for people.
+    /// The reason why it cannot be run, for people.
     pub(super) fn find(&self, name: &str) -> Result<PathBuf, String> {
         if name.is_empty() || name.contains('\0') {
             return Err("the program's name is empty or holds a NUL".to_owned());
@@ -39,7 +39,7 @@ impl ProgramFinder {
         if !name.contains('/') {
             return self.find_in_search_path(name);
         }
-        // `join` leaves an absolute path as it is.
+        // `join` keeps an absolute path as it is.
         let path = std::path::absolute(self.folder.join(name))
             .map_err(|error| format!("the path of `{}` cannot be told: {error}", escaped(name)))?;
         match executable(&path) {
@@ -51,7 +51,7 @@ impl ProgramFinder {
     fn find_in_search_path(&self, name: &str) -> Result<PathBuf, String> {
         let search_path = self.search_path.clone().unwrap_or_default();
         std::env::split_paths(&search_path)
-            // A relative entry would make the choice depend on where the worker was started.
+            // With a relative entry the result would depend on the worker's working directory.
             .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join(name))
             .find(|path| executable(path).is_ok())
@@ -62,7 +62,7 @@ impl ProgramFinder {
     }
 }
 
-/// The path, escaped; of a long one the end, which tells more than the beginning.
+/// Escapes the path; keeps the end of a long one, which says more than its beginning.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     let cut = text.char_indices().rev().nth(MAX_PATH_CHARS - 1).map_or(0, |(at, _)| at);

@@ -1,4 +1,4 @@
-//! The key `retry` of a task type: what the deployer says for jobs that do not say.
+//! The key `retry` of a task type: the deployer's retry settings for jobs without their own.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use toml::de::{DeFloat, DeInteger};
 
 use super::fields::{Fields, Notes};
 
-/// Reads the table `retry`, if there is one. Fields and limits are those of a job's.
+/// Reads the table `retry`, if there is one. It has the fields and limits of a job's.
 pub(super) fn read(fields: Fields<'_>, notes: &mut Notes<'_>) -> RetryOverrides {
     let Some(value) = fields.get("retry") else { return RetryOverrides::default() };
     let Some(table) = value.get_ref().as_table() else {

@@ -13,8 +13,8 @@ use super::fields::{Fields, Notes};
 
 const KEY: &str = "params_schema";
 
-/// Reads the schema, if there is one, and everything that is wrong with it. A text is the path of a file, a
-/// relative one from `folder`; a table is the schema itself.
+/// Reads the schema, if there is one, and notes all its problems. A text is the path of a file, relative to
+/// `folder`; a table is the schema itself.
 pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<Value> {
     let value = fields.get(KEY)?;
     let schema = match value.get_ref() {
@@ -45,7 +45,7 @@ fn from_file(path: &Path) -> Result<Value, String> {
     let cannot = |error: std::io::Error| format!("the file {shown} cannot be read: {error}");
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(cannot)?;
-    // One byte more than is allowed tells a large file from one of just this size.
+    // One byte more than allowed distinguishes a larger file from one of just this size.
     file.take(MAX_SCHEMA_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() > MAX_SCHEMA_BYTES {
         return Err(format!("the file {shown} is larger than {MAX_SCHEMA_BYTES} bytes"));
@@ -53,7 +53,7 @@ fn from_file(path: &Path) -> Result<Value, String> {
     serde_json::from_slice(&bytes).map_err(|error| format!("the file {shown} is no JSON: {error}"))
 }
 
-/// A value of TOML as JSON. The nesting is bounded by the parser of TOML.
+/// Converts a TOML value into JSON. The TOML parser limits the nesting.
 fn json(value: &Spanned<DeValue<'_>>) -> Result<Value, String> {
     Ok(match value.get_ref() {
         DeValue::String(text) => Value::from(text.as_ref()),

@@ -12,14 +12,14 @@ const LOCK_TIMEOUT_MIN: Duration = Duration::from_millis(1);
 /// Longest `lock_timeout` of a statement.
 pub const LOCK_TIMEOUT_MAX: Duration = Duration::from_hours(1);
 const STATEMENT_TIMEOUT_MIN: Duration = Duration::from_millis(1);
-/// Longest `statement_timeout` of a statement: as long as the server can count.
+/// Longest `statement_timeout` of a statement: the largest that the server can represent.
 pub const STATEMENT_TIMEOUT_MAX: Duration = Duration::from_hours(24 * 24);
 
-/// How statements begin that would end the transaction which the completion belongs to, or begin one.
+/// First words of statements that would end the transaction to which the completion belongs, or begin one.
 const TRANSACTIONS: [&str; 9] =
     ["abort", "begin", "commit", "end", "prepare", "release", "rollback", "savepoint", "start"];
 
-/// Reads a statement and the keys beside it; notes every problem. `None` if the statement has one.
+/// Reads a statement and its options; notes every problem. `None` if the statement has one.
 pub(super) fn read(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<SqlTask> {
     let statement = statement(fields, notes);
     let lock = LOCK_TIMEOUT_MIN..=LOCK_TIMEOUT_MAX;
@@ -63,8 +63,8 @@ fn statement(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The first word in lower case, after blanks and comments; of what begins with something else, that
-/// something. What this does not find out, the attempt does.
+/// Returns the first word in lower case, after blanks and comments; if the text begins with another character,
+/// that character. The attempt detects whatever this misses.
 fn first_word(text: &str) -> String {
     let mut rest = text.trim_start();
     loop {

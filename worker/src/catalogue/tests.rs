@@ -1,4 +1,4 @@
-//! Goal: a catalogue is taken as it is meant or refused with everything that is wrong with it.
+//! Goal: a catalogue is read exactly as written, or refused with all its problems.
 
 mod commands;
 mod mails;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// A folder with an executable `bin/tool` and a plain file `notes`.
+/// Creates a folder with an executable `bin/tool` and a plain file `notes`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("bin")).unwrap();

@@ -1,4 +1,4 @@
-//! The user that a command is run as, looked up when the catalogue is loaded.
+//! Looks up the user of a command when the catalogue is loaded.
 
 use sexton_model::quoting;
 
@@ -10,11 +10,11 @@ pub(super) const NAME_MAX_BYTES: usize = 256;
 /// The host's accounts.
 const ACCOUNTS: &str = "/etc/passwd";
 
-/// Finds the user called `name`, or of that number.
+/// Finds the user with this name, or with this number.
 ///
 /// # Errors
 ///
-/// Why no command can be run as that user, for people.
+/// The reason why no command can run as that user, for people.
 pub(super) fn find(name: &str) -> Result<TaskUser, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("needs a worker that runs as root, which this one does not".to_owned());
@@ -34,7 +34,7 @@ fn find_in(name: &str, accounts: &str) -> Result<TaskUser, String> {
         }
     }
     match number {
-        // Containers run as numbers that no account has. The last one means "none" to the kernel.
+        // Containers run with user ids that have no account. The last one means "none" to the kernel.
         Some(uid) if uid < u32::MAX => Ok(TaskUser { uid, gid: uid, account: None }),
         _ => Err(format!("{} is no user of this host, by {ACCOUNTS}", quoting::quoted(name))),
     }

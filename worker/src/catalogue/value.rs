@@ -1,4 +1,4 @@
-//! Values that may be secrets: a text, or a reference to where the text is.
+//! Reads values that may be secrets: a text, or a reference to a secret.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ const VARIABLE_MAX_BYTES: usize = 200;
 /// Longest path of a file, in bytes.
 const PATH_MAX_BYTES: usize = 4_000;
 
-/// Reads the value of the key `name`; a relative path is one from `folder`. Whether the secret can
-/// be had is seen when an attempt starts.
+/// Reads the value of the key `name`; a relative path is resolved from `folder`. Whether the secret can be read
+/// is checked when an attempt starts.
 pub(super) fn read(
     value: &Spanned<DeValue<'_>>,
     name: &str,
@@ -43,7 +43,7 @@ fn reference(value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<SecretRef, S
     let text = inner.get_ref().as_str().ok_or(shape)?;
     match key.get_ref().as_ref() {
         "env" if is_variable(text) => Ok(SecretRef::Env(text.to_owned())),
-        // What stands there is not repeated: it may be the secret itself.
+        // The message does not repeat the text: it may be the secret itself.
         "env" => Err("`env` holds no name of a variable; the secret itself is not to stand here, \
                       only the name of the variable that holds it"
             .to_owned()),
@@ -57,7 +57,7 @@ fn reference(value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<SecretRef, S
     }
 }
 
-/// Whether a variable can have this name.
+/// Returns whether a variable can have this name.
 pub(super) fn is_variable(name: &str) -> bool {
     let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
     (1..=VARIABLE_MAX_BYTES).contains(&name.len())

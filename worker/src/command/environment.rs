@@ -1,8 +1,8 @@
-//! What a task finds in its environment.
+//! Builds the environment variables of a command.
 //!
-//! Of the worker's own environment only what the catalogue's allow-list names, and never what is meant
-//! for the worker alone (its secrets and settings); what the catalogue sets; and the `SEXTON_*`
-//! variables that describe the attempt.
+//! They are: from the worker's own environment those that the catalogue's allow-list names, but never the
+//! worker's secrets and settings; those that the catalogue sets; and the `SEXTON_*` variables that describe the
+//! attempt.
 
 use std::ffi::{OsStr, OsString};
 
@@ -15,27 +15,27 @@ use crate::executor::TaskRun;
 /// Settings of the worker that bear none of the [`RESERVED_PREFIXES`].
 const RESERVED_VARIABLES: [&str; 3] = ["DATABASE_URL", "DATABASE_DIRECT_URL", "AMQP_URL"];
 
-/// Beginnings of the names of the worker's settings. `SEXTON_` also keeps a task that is started by
-/// a task from being taken for its parent's attempt.
+/// Prefixes of the worker's settings. `SEXTON_` also prevents that a task started by another task is taken for
+/// its parent's attempt.
 const RESERVED_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 
-/// Where a task may write its result.
+/// Names the file to which a task may write its result.
 pub(crate) const RESULT_FILE: &str = "SEXTON_RESULT_FILE";
 
-/// Whether a variable of this name is a setting of the platform's, and never inherited.
+/// Returns whether the variable is a setting of the platform, and never inherited.
 pub(crate) fn is_never_inherited(name: &OsStr) -> bool {
     is_reserved(name) || name.to_str().is_some_and(is_setting)
 }
 
-/// Whether a variable of this name is the platform's alone, and never set by a catalogue. Of its settings
-/// those with a common name (`RUST_LOG`) may be set.
+/// Returns whether the variable is reserved for the platform, and never set by a catalogue. A catalogue may set
+/// those settings that have a common name (`RUST_LOG`).
 pub(crate) fn is_reserved(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
     RESERVED_VARIABLES.iter().any(|own| name == *own)
         || RESERVED_PREFIXES.iter().any(|prefix| bytes.starts_with(prefix.as_bytes()))
 }
 
-/// The variables of `all` that tasks like `task` inherit.
+/// Returns the variables of `all` that commands like `task` inherit.
 pub(super) fn inherited_variables(
     task: &CommandTask,
     all: &[(OsString, OsString)],
@@ -43,7 +43,7 @@ pub(super) fn inherited_variables(
     let inherits = |name: &OsStr| !is_never_inherited(name) && task.environment.inherits(name);
     let mut variables: Vec<_> = all.iter().filter(|(name, _)| inherits(name)).cloned().collect();
     if let Some(TaskUser { account, .. }) = &task.user {
-        // The worker's would lead the task to files of another user.
+        // The worker's own values would lead the task to another user's files.
         let (name, home) = match account {
             Some((name, home)) => (Some(name.as_str()), home.as_str()),
             None => (None, "/"),
@@ -58,7 +58,7 @@ pub(super) fn inherited_variables(
     variables
 }
 
-/// The variables that describe `task`.
+/// Returns the variables that describe `task`.
 pub(super) fn attempt_variables(task: &TaskRun) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("SEXTON_EXECUTION_ID", task.execution_id.to_string()),

@@ -1,8 +1,8 @@
-//! Guards that were started ahead, so that a task need not wait for its guard to start.
+//! Keeps guards started in advance, so that a task need not wait for its guard to start.
 //!
-//! To start a guard is to start the worker's program again, which takes longer than most small programs
-//! do themselves. So there is a spare: it waits for its first orders, has nothing of any task, and ends by
-//! itself when the worker does. A task that finds none has one started for it.
+//! Starting a guard means starting the worker's program again, which takes longer than most small programs run.
+//! So the pool holds idle guards: each waits for its assignment, has nothing of any task, and ends by itself
+//! with the worker. A task that finds the pool empty starts a guard.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,10 +15,10 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::guard::{GUARD_ARGUMENT, GUARD_NAME, GuardProgram};
 
-/// How many wait. Each occupies a megabyte or two.
+/// The number of idle guards. Each occupies a megabyte or two.
 const POOL_GUARDS: usize = 2;
 
-/// A guard that was told nothing yet. Dropped, it ends.
+/// A guard without an assignment. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct IdleGuard {
     pub(super) process: Child,
@@ -48,13 +48,13 @@ impl IdleGuard {
         Ok(Self { process, control, stdout, stderr })
     }
 
-    /// Whether it still waits, as far as can be seen: nobody else has ended it.
+    /// Returns whether it seems to be still running.
     fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
 }
 
-/// The spares of one worker.
+/// The idle guards of one worker.
 #[derive(Debug)]
 pub(super) struct GuardPool {
     program: GuardProgram,
@@ -62,12 +62,12 @@ pub(super) struct GuardPool {
 }
 
 impl GuardPool {
-    /// None yet: the first task has its guard started.
+    /// Creates an empty pool: the first task starts its guard.
     pub(super) fn new(program: GuardProgram) -> Self {
         Self { program, idle: Mutex::default() }
     }
 
-    /// A guard: a spare, or one that is started now.
+    /// Takes an idle guard, or starts one.
     pub(super) fn take(&self) -> io::Result<IdleGuard> {
         loop {
             let guard = self.lock().pop();
@@ -78,12 +78,12 @@ impl GuardPool {
         }
     }
 
-    /// Starts what is missing. Where that fails, the next task will say why.
+    /// Starts the missing guards. If that fails, the next task reports why.
     pub(super) fn fill(&self) {
         while self.lock().len() < POOL_GUARDS {
             let Ok(guard) = IdleGuard::start(&self.program) else { return };
             let mut idle = self.lock();
-            // Another task may have done the same meanwhile.
+            // Another task may have filled the pool meanwhile.
             if idle.len() < POOL_GUARDS {
                 idle.push(guard);
             }
@@ -91,7 +91,7 @@ impl GuardPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<IdleGuard>> {
-        // Nothing in here panics half way.
+        // No code under this lock panics half way.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,32 +1,31 @@
 //! Runs a task as a program of the host, under a [guard](crate::guard).
 //!
-//! # What a program finds
+//! # The program's environment
 //!
-//! - No shell in between: the program and the arguments are the catalogue's, word for word.
-//! - Its params as JSON on stdin, or the text that the catalogue says instead. It may leave them unread.
+//! - No shell: the program and the arguments are exactly those of the catalogue.
+//! - Its params as JSON on stdin, or the catalogue's text instead. It need not read them.
 //! - `SEXTON_EXECUTION_ID`, `SEXTON_ATTEMPT`, `SEXTON_JOB`, `SEXTON_TARGET` (if the job has one),
 //!   `SEXTON_EXECUTION_KEY`, `SEXTON_SCHEDULED_FOR`, `SEXTON_DEADLINE` (both RFC 3339 UTC) and
-//!   `SEXTON_IDEMPOTENCY_KEY`, and `SEXTON_RESULT_FILE`, where it may leave a result as JSON.
-//! - What the catalogue's allow-list lets through of the worker's environment, without the worker's
-//!   own settings, and what the catalogue sets, [secrets](crate::secret) among it.
+//!   `SEXTON_IDEMPOTENCY_KEY`, and `SEXTON_RESULT_FILE`, the file to which it may write a result as JSON.
+//! - The variables of the worker's environment that the catalogue's allow-list names, without the worker's own
+//!   settings, and those that the catalogue sets, including [secrets](crate::secret).
 //! - The worker's working directory and user, unless the catalogue names others.
 //!
-//! # What it answers
+//! # The outcome
 //!
-//! Exit code 0: done. 75: try again. 65: trying again cannot help. Any other: an ordinary error.
-//! When it is stopped (timeout, cancel, shutdown) it receives SIGTERM, has the grace to clear up,
-//! and then SIGKILL; its exit code does not matter then, not even 0, because a program that was told
-//! to stop cannot be taken to have finished.
+//! Exit code 0: success. 75: retry. 65: permanent failure. Any other: an ordinary error. A stop (timeout,
+//! cancel, shutdown) sends SIGTERM, waits for the grace, and then sends SIGKILL; the exit code does not matter
+//! then, not even 0, because a program that was stopped cannot be taken to have finished.
 //!
-//! Background processes end with the program, and so does the output: what they wrote until then is
-//! kept. See [`crate::output`] for how much.
+//! Background processes end with the program, and so does the output: what they wrote until then is kept. See
+//! [`crate::output`] for how much.
 //!
-//! # What it may use
+//! # Limits
 //!
-//! Processor time and open files are limited for each process by the kernel. Memory is watched by the
-//! guard over everything that descends from the task, ten times a second; beyond the limit all of it is
-//! killed. Both are told apart from other ends, and so is the kernel's own out-of-memory killer, as
-//! far as the counter of the control group tells.
+//! The kernel limits processor time and open files of each process. The guard checks the memory of all
+//! descendants of the task ten times a second and kills them all beyond the limit. The outcome distinguishes
+//! both from other ends, and also from the kernel's own out-of-memory killer, as far as the counter of the
+//! control group shows it.
 
 pub(crate) mod environment;
 mod guard_pool;
@@ -61,14 +60,14 @@ pub use self::spec::{
 };
 pub use crate::guard::TaskLimits;
 
-/// How long output is still read after the task's end. All its writers are gone by then; what the
-/// pipes hold is read in no time.
+/// How long output is still read after the task's end. All its writers have ended by then, so reading the
+/// pipes' contents is quick.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How much is read from a pipe at once, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 
-/// What all commands of a worker share.
+/// State that all commands of a worker share.
 pub struct CommandHost {
     guard_pool: Arc<GuardPool>,
     environment: Vec<(OsString, OsString)>,
@@ -77,7 +76,7 @@ pub struct CommandHost {
 }
 
 impl CommandHost {
-    /// A host whose tasks may inherit of `environment` and find their secrets there, normally
+    /// Creates a host whose tasks inherit variables and read secrets from `environment`, normally
     /// [`std::env::vars_os`]; `clock` dates the lines of output.
     pub fn new(
         guard: GuardProgram,
@@ -90,7 +89,7 @@ impl CommandHost {
     }
 }
 
-/// Runs one task type as a command.
+/// The executor of a task type that is a command.
 pub struct CommandExecutor {
     host: Arc<CommandHost>,
     task: CommandTask,
@@ -98,7 +97,7 @@ pub struct CommandExecutor {
 }
 
 impl CommandExecutor {
-    /// An executor of `task`.
+    /// Creates an executor of `task`.
     pub fn new(host: Arc<CommandHost>, task: CommandTask) -> Self {
         let inherited_variables = environment::inherited_variables(&task, &host.environment);
         Self { host, task, inherited_variables }
@@ -143,7 +142,7 @@ impl CommandExecutor {
         })
     }
 
-    /// Runs the program to its end, and reads what it hands back.
+    /// Runs the program to its end, and reads its result.
     async fn run_guarded(
         &self,
         assignment: &Assignment<'_>,
@@ -156,7 +155,7 @@ impl CommandExecutor {
                 Ok(started) => started,
                 Err(refused) => return verdict(refused, None, None, limits),
             };
-        // For the next one, while this one runs. To start a process is to wait for it.
+        // Fills the pool for the next task while this one runs, because starting a process takes time.
         let guard_pool = Arc::clone(&self.host.guard_pool);
         drop(tokio::task::spawn_blocking(move || guard_pool.fill()));
         let recorder = control.output().clone();
@@ -171,7 +170,7 @@ impl CommandExecutor {
                 }
             };
             if !drained {
-                // A writer that is left against all odds must not hold up the worker.
+                // A writer that has survived must not hold up the worker.
                 let _ = timeout(DRAIN_TIMEOUT, reading).await;
             }
             end
@@ -179,7 +178,7 @@ impl CommandExecutor {
         drop(pipes);
         let mut end = verdict(last, stop_request, recorder.last_line().as_deref(), limits);
         if end.outcome == Outcome::Succeeded {
-            // Before the socket is closed, which tells the guard that the folder is its own to remove.
+            // Read before the socket closes, which makes the guard remove the folder.
             match folder.read().await {
                 Ok(result) => end.result = result,
                 Err(outcome) => end.outcome = outcome,
@@ -205,7 +204,7 @@ impl Executor for CommandExecutor {
         let mut masks = Vec::new();
         let assigned = tokio::select! {
             biased;
-            // A secret may lie on a disk that does not answer.
+            // A secret may be on a disk that does not answer.
             outcome = wait_for_cancellation(&mut control, task.timeout) => Err(outcome),
             assigned = self.assignment(task, &folder, &mut masks) => assigned,
         };
@@ -228,7 +227,7 @@ fn missing(secret: &SecretMissing) -> Outcome {
     Outcome::Failed { class: SECRET_MISSING.to_owned(), message: secret.to_string() }
 }
 
-/// Reads both pipes until nobody can write to them any more.
+/// Reads both pipes until all their writers have closed them.
 async fn read(pipes: &mut Pipes, recorder: &Recorder, clock: &WallClock) {
     let (mut stdout, mut stderr) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
     let (mut stdout_open, mut stderr_open) = (true, true);
@@ -246,8 +245,8 @@ async fn read(pipes: &mut Pipes, recorder: &Recorder, clock: &WallClock) {
     }
 }
 
-/// Reads what there is; 0 at the end. A pipe that cannot be read has ended, too: the task's result
-/// does not hang on its output.
+/// Reads what is available; 0 at the end. A read error counts as the end: the task's result does not depend on
+/// its output.
 async fn read_some(pipe: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> usize {
     pipe.read(buffer).await.unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What a command hands back: a file in a folder that is made for the attempt and removed with it.
+//! Reads the result of a command: a file in a folder that exists for the attempt only.
 
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -18,40 +18,40 @@ use crate::guard::TaskFolder;
 /// The name of the file within the folder.
 const FILE_NAME: &str = "result.json";
 
-/// How long reading the result may take, and removing the folder: no attempt waits for a disk that
-/// does not answer, nor for the last of what a task has heaped up.
+/// Time limit for reading the result and for removing the folder: no attempt waits for a disk that does not
+/// answer, nor for the removal of all that a task has piled up.
 const IO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The folder of one attempt. Dropped, it is removed with all that is in it.
+/// The folder of one attempt. Dropping it removes it with its contents.
 pub(super) struct ResultFolder {
     folder: Arc<TaskFolder>,
-    /// Whose the result must be.
+    /// The user who must own the result.
     owner: Option<u32>,
     removed: bool,
 }
 
-/// Why a result cannot be taken: class and message.
+/// Why a result is refused: class and message.
 type ResultRefusal = (&'static str, String);
 
 impl ResultFolder {
-    /// Makes the folder, in the system's folder for temporary files, for `user` alone.
+    /// Creates the folder, in the system's folder for temporary files, for `user` alone.
     pub(super) fn make(user: Option<&TaskUser>) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("sexton-{}", Uuid::new_v4().simple()));
         let folder = TaskFolder::make(path, user.map(|user| (user.uid, user.gid)))?;
         Ok(Self { folder: Arc::new(folder), owner: user.map(|user| user.uid), removed: false })
     }
 
-    /// Where the task may write its result.
+    /// Returns the path to which the task may write its result.
     pub(super) fn file(&self) -> PathBuf {
         self.folder.path().join(FILE_NAME)
     }
 
-    /// Reads what the task has written; `None` if it has written nothing. To be called when nothing of
-    /// the task runs any more, and before its guard may end: who knows when the worker is run again.
+    /// Reads the task's result; `None` if it has written none. Call it when nothing of the task runs any more,
+    /// and before its guard may end: this process may be frozen at any time, and the guard removes the folder.
     ///
     /// # Errors
     ///
-    /// What the attempt ends with instead.
+    /// The outcome that the attempt has instead.
     pub(super) async fn read(&self) -> Result<Option<Value>, Outcome> {
         let (folder, owner) = (Arc::clone(&self.folder), self.owner);
         let reading = tokio::task::spawn_blocking(move || read_now(&folder, owner));
@@ -59,15 +59,15 @@ impl ResultFolder {
             let message = format!("the result could not be read within {} s", IO_TIMEOUT.as_secs());
             return Err(Outcome::Failed { class: "result_unreadable".to_owned(), message });
         };
-        // Another attempt of the same task would write the same.
+        // Another attempt of the same task would write the same result.
         read.map_err(|(class, message)| Outcome::Permanent { class: class.to_owned(), message })
     }
 
-    /// Removes the folder and waits until it is gone, within a limit; past it, that goes on.
+    /// Removes the folder and waits for it, within a limit; after the limit the removal continues.
     pub(super) async fn remove(mut self) {
         self.removed = true;
         let folder = Arc::clone(&self.folder);
-        // A panic in there would be said by the runtime.
+        // The runtime reports a panic in there.
         let _ = timeout(IO_TIMEOUT, tokio::task::spawn_blocking(move || remove_now(&folder))).await;
     }
 }
@@ -102,7 +102,7 @@ fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, Re
     if !about.is_file() {
         return Err(invalid("is no file"));
     }
-    // A task that has other rights than the worker might name a file that it cannot read itself.
+    // A task with other rights than the worker could link to a file that it cannot read itself.
     if owner.is_some_and(|owner| owner != about.uid()) {
         return Err(invalid("is a file of another user"));
     }

@@ -1,4 +1,4 @@
-//! The worker's end of a guard: taking it, passing on the orders, hearing how the task ended.
+//! The worker's end of a guard: starts it, passes the orders on, receives how the task ended.
 
 use std::io;
 use std::os::unix::fs::fchown;
@@ -19,18 +19,18 @@ use crate::executor::{HostInstant, StopReason, TaskControl};
 use crate::guard::fd_passing::send_with_fd;
 use crate::guard::protocol::{LineBuffer, Order, Report, STDIN_MAX_BYTES, Start, StartRefusal};
 
-/// How long a guard may take to read its first orders.
+/// How long a guard may take to read its assignment.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long after the last SIGKILL a guard may take to report before it is given up.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a guard is told at its start.
+/// What a guard receives at its start.
 pub(super) struct Assignment<'a> {
     pub(super) task: &'a CommandTask,
-    /// As [`Setup::encode`](crate::guard::Setup::encode) gives it.
+    /// The output of [`Setup::encode`](crate::guard::Setup::encode).
     pub(super) setup: Vec<u8>,
-    /// For its standard input: its params, or what the catalogue says.
+    /// The task's standard input: its params, or the catalogue's text.
     pub(super) stdin: Vec<u8>,
     pub(super) timeout: Duration,
 }
@@ -40,22 +40,22 @@ pub(super) struct RunningGuard {
     guard: Child,
     control: UnixStream,
     lines: LineBuffer,
-    /// Whether the task was started.
+    /// Whether the task has started.
     started: bool,
 }
 
-/// Where the task's output arrives.
+/// The pipes of the task's output.
 pub(super) struct Pipes {
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
 }
 
 impl RunningGuard {
-    /// Takes a guard; the task itself starts when [`supervise`](Self::supervise) assigns it.
+    /// Takes a guard from the pool; the task itself starts when [`supervise`](Self::supervise) assigns it.
     ///
     /// # Errors
     ///
-    /// What keeps the host from starting a process, as the refusal that the task ends with.
+    /// The reason why the host cannot start a process, as the refusal that the task ends with.
     pub(super) fn start(
         guard_pool: &GuardPool,
         assignment: &Assignment<'_>,
@@ -73,7 +73,7 @@ impl RunningGuard {
     fn take(guard_pool: &GuardPool, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
         let IdleGuard { process, control, stdout, stderr } = guard_pool.take()?;
         if let Some(user) = &assignment.task.user {
-            // A task that opens /dev/stderr does so with its own rights. It is not started yet.
+            // A task that opens /dev/stderr does so with its own rights. It has not started yet.
             let (uid, gid) = (Some(user.uid), Some(user.gid));
             fchown(&stdout, uid, gid)?;
             fchown(&stderr, uid, gid)?;
@@ -84,7 +84,7 @@ impl RunningGuard {
         Ok((running_guard, Pipes { stdout, stderr }))
     }
 
-    /// Assigns the task and stays with it to its end; also returns why it was told to stop.
+    /// Assigns the task and supervises it until its end; also returns why it was stopped.
     ///
     /// Dropping the future closes the socket, and the guard kills the task.
     pub(super) async fn supervise(
@@ -100,8 +100,8 @@ impl RunningGuard {
         loop {
             let deadline = orders.next_deadline();
             let step = tokio::select! {
-                // After a stall of this process everything is due at once: what the guard has said by
-                // then counts before the clock does.
+                // After a stall of this process everything is due at once: reports that the guard has sent by
+                // then take precedence over the clock.
                 biased;
                 heard = self.read_report() => match heard {
                     Ok(Report::Started { .. }) => {
@@ -152,7 +152,7 @@ impl RunningGuard {
         }
     }
 
-    /// Waits for the guard's next report. Cancellation safe: what was read stays in the buffer.
+    /// Waits for the guard's next report. Cancellation safe: bytes already read stay in the buffer.
     async fn read_report(&mut self) -> Result<Report, String> {
         loop {
             if let Some(line) = self.lines.next_line() {
@@ -169,12 +169,12 @@ impl RunningGuard {
         }
     }
 
-    /// Does the guard's duty in its place: kills the task, and the guard too.
+    /// Kills the task in the guard's place, and then the guard.
     ///
-    /// The task's own number is of no use for that: the guard may have reaped it, and the number may be
-    /// a stranger's by now. The guard's cannot, until this process has reaped the guard.
+    /// The task's own pid is useless for that: the guard may have reaped it, and the pid may belong to another
+    /// process by now. The guard's pid cannot, until this process has reaped the guard.
     async fn kill_all(&mut self) {
-        // A guard that still lives is frozen or at odds with itself: it must start nothing more.
+        // A guard that still lives is frozen or defective: it must not start anything more.
         let guard = self.guard.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let _ = self.guard.start_kill();
         if let Some(guard) = guard {
@@ -182,15 +182,15 @@ impl RunningGuard {
         }
     }
 
-    /// Waits until the guard is reaped, so that tasks leave no process behind; within a limit.
+    /// Waits until the guard is reaped, so that tasks leave no process behind; within a time limit.
     pub(super) async fn reap(mut self) {
         drop(self.control);
-        // Past the limit the runtime reaps it in the background.
+        // After the limit the runtime reaps it in the background.
         let _ = timeout(REPORT_TIMEOUT, self.guard.wait()).await;
     }
 }
 
-/// What the guard was told, and what it has to be told next.
+/// The orders that the guard has received, and those that are due.
 struct GuardOrders {
     stop_request: Option<StopRequest>,
     grace: Duration,
@@ -198,13 +198,13 @@ struct GuardOrders {
     term_sent: bool,
     kill_sent: bool,
     timeout_at: Instant,
-    /// When a guard that was told to stop the task must have reported.
+    /// When a guard that was ordered to stop the task must have reported.
     give_up_at: Option<Instant>,
 }
 
 impl GuardOrders {
     fn new(assignment: &Assignment<'_>, control: &TaskControl) -> Self {
-        // A timeout that overflows the clock is no timeout.
+        // A timeout beyond the clock's range counts as no timeout.
         let far = Duration::from_hours(365 * 24);
         Self {
             stop_request: None,
@@ -217,7 +217,7 @@ impl GuardOrders {
         }
     }
 
-    /// When to look at the clock again.
+    /// Returns when to check the clock again.
     fn next_deadline(&self) -> Instant {
         let lease = Instant::now() + self.lease.saturating_duration_since(HostInstant::now());
         let own = if self.kill_sent { None } else { Some(lease) };
@@ -226,14 +226,14 @@ impl GuardOrders {
         earliest.unwrap_or(lease)
     }
 
-    /// Something is due: the timeout, the lease's end, or the end of patience.
+    /// Handles a deadline: the timeout, the lease's end, or the guard's time to report.
     fn handle_deadline(&mut self, control: &UnixStream) -> Result<(), String> {
         let now = Instant::now();
         if self.give_up_at.is_some_and(|at| at <= now) {
             return Err("the task's guard did not answer".to_owned());
         }
         if self.lease <= HostInstant::now() {
-            // The guard sees to this by itself; a guard that cannot is found out by being told.
+            // The guard handles the end of the lease by itself; this order detects a guard that cannot.
             return self.stop(StopRequest::Stop(StopReason::LeaseLost), true, control);
         }
         if self.timeout_at <= now {
@@ -242,7 +242,7 @@ impl GuardOrders {
         Ok(())
     }
 
-    /// The owner has renewed the lease or given the word to stop.
+    /// Handles a change by the owner: a renewed lease or an order to stop.
     fn handle_change(&mut self, terms: &TaskControl, control: &UnixStream) -> Result<(), String> {
         if self.lease != terms.lease() {
             self.lease = terms.lease();
@@ -260,7 +260,7 @@ impl GuardOrders {
         at_once: bool,
         control: &UnixStream,
     ) -> Result<(), String> {
-        // The first reason stands; only a lost lease says something about what may be recorded.
+        // The first reason stays; only a lost lease changes what may be recorded.
         if self.stop_request.is_none() || stop_request == StopRequest::Stop(StopReason::LeaseLost) {
             self.stop_request = Some(stop_request);
         }
@@ -281,12 +281,12 @@ impl GuardOrders {
     }
 }
 
-/// Sends an order without waiting: a guard that lets the socket fill up is not at its work.
+/// Sends an order without waiting: a guard that lets the socket's buffer fill up does not work.
 fn send(control: &UnixStream, order: Order) -> Result<(), String> {
     let line = format!("{order}\n");
     match control.try_write(line.as_bytes()) {
         Ok(count) if count == line.len() => Ok(()),
-        // The guard may have reported and gone; the report is still to be read.
+        // The guard may have reported and ended; its report can still be read.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Ok(_) | Err(_) => Err("the task's guard takes no orders".to_owned()),
     }

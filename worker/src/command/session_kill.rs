@@ -1,9 +1,8 @@
-//! Killing what a lost guard has left behind.
+//! Kills the processes that a lost guard has left behind.
 //!
-//! Every guard leads a session of its own, whose number is the guard's process number and which all
-//! its descendants share, however early the guard was lost (perhaps before it could say which
-//! process it had started). So the worker can find them all in `/proc`; only a descendant that has
-//! begun a session of its own escapes this last resort.
+//! Every guard leads a session whose id is the guard's pid and which all its descendants share, however early
+//! the guard was lost (perhaps before it could report the process that it had started). So the worker can find
+//! them all in `/proc`; only a descendant that has begun another session escapes this last resort.
 
 use std::fs;
 use std::time::Duration;
@@ -11,13 +10,13 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::timeout;
 
-/// How often the process table is searched at most.
+/// The most searches of the process table.
 const MAX_SEARCHES: u32 = 100;
 
-/// Pause between two searches, for the kernel to carry out what was asked.
+/// Pause between two searches, in which the kernel carries out the kills.
 const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long the whole may take.
+/// Time limit of the whole.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Kills every process of the guard's session and waits until none is left, within limits.
@@ -31,7 +30,7 @@ pub(super) async fn kill_session(guard: Pid) {
             tokio::time::sleep(SEARCH_PAUSE).await;
         }
     };
-    // What cannot be killed within the limit is stuck in the kernel.
+    // A process that survives the limit is stuck in the kernel.
     let _ = timeout(KILL_TIMEOUT, searching).await;
 }
 
@@ -50,8 +49,8 @@ fn kill_member(pid: Pid, session: Pid) -> bool {
     if !is_member(pid, session) {
         return false;
     }
-    // The number may have passed to a stranger since. The handle cannot: if the process is still a
-    // member after the handle was opened, the handle is the member's.
+    // The pid may belong to another process by now. The handle cannot: if the process is still a member after
+    // the handle was opened, the handle is the member's.
     if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
         && is_member(pid, session)
     {
@@ -67,7 +66,7 @@ fn is_member(pid: Pid, session: Pid) -> bool {
 
 /// Whether a line of `/proc/<pid>/stat` describes a living process of `session`.
 fn lives_in(stat: &str, session: Pid) -> bool {
-    // The name before it may hold anything, even `)`.
+    // The name in parentheses may contain anything, even `)`.
     let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
     let mut fields = fields.split(' ');
     let state = fields.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A command as the catalogue has it.
+//! A command as the catalogue defines it.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -7,12 +7,11 @@ use std::time::Duration;
 use crate::guard::TaskLimits;
 use crate::secret::Value;
 
-/// What a task inherits of the worker's environment unless the catalogue says otherwise. A `*` at the
-/// end stands for any rest.
+/// The variables that a task inherits from the worker by default. A `*` at the end matches any suffix.
 pub const INHERITED_VARIABLES: [&str; 9] =
     ["PATH", "HOME", "LANG", "LC_*", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL"];
 
-/// How long a command may clear up after SIGTERM unless the catalogue says otherwise.
+/// How long a command may clear up after SIGTERM by default.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// A program and its arguments.
@@ -24,27 +23,27 @@ pub struct CommandLine {
     pub arguments: Vec<String>,
 }
 
-/// A program of the host, and how it is run.
+/// A program of the host, and how to run it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandTask {
     /// The program and its arguments.
     pub line: CommandLine,
     /// How long it may clear up after SIGTERM; up to 10 minutes, 5 s by default.
     pub grace: Duration,
-    /// Whose rights it has; `None`: the worker's.
+    /// The user whose rights it has; `None`: the worker's.
     pub user: Option<TaskUser>,
-    /// Where it runs, an absolute path; `None`: where the worker does.
+    /// Its working directory, an absolute path; `None`: the worker's.
     pub directory: Option<PathBuf>,
-    /// What it finds in its environment.
+    /// Its environment variables.
     pub environment: TaskEnvironment,
-    /// What it may use.
+    /// Its limits.
     pub limits: TaskLimits,
-    /// What it reads on standard input; `None`: its params.
+    /// Its standard input; `None`: its params.
     pub stdin: Option<String>,
 }
 
 impl CommandTask {
-    /// A command as it is run if the catalogue says nothing more about it.
+    /// Creates a command with the catalogue's defaults.
     pub fn new(line: CommandLine) -> Self {
         Self {
             line,
@@ -61,20 +60,20 @@ impl CommandTask {
 /// A user of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskUser {
-    /// The user's number.
+    /// The user id.
     pub uid: u32,
-    /// The number of the user's group. The task has no further groups.
+    /// The group id. The task has no supplementary groups.
     pub gid: u32,
-    /// Name and home of the account, if the host has one of this number.
+    /// Name and home of the account, if the host has one with this user id.
     pub account: Option<(String, String)>,
 }
 
-/// What a task finds in its environment, beside what describes the attempt.
+/// The environment variables of a task, without those that describe the attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnvironment {
-    /// The variables that it inherits from the worker: names, and beginnings of names with a `*`.
+    /// The variables that it inherits from the worker: names, and prefixes that end with a `*`.
     pub inherit: Vec<String>,
-    /// The variables that it is given; they come before inherited ones.
+    /// The variables that the catalogue sets; they replace inherited ones.
     pub set: Vec<(String, Value)>,
 }
 
@@ -85,7 +84,7 @@ impl Default for TaskEnvironment {
 }
 
 impl TaskEnvironment {
-    /// Whether the variable is inherited.
+    /// Returns whether the variable is inherited.
     pub fn inherits(&self, name: &OsStr) -> bool {
         let name = name.as_encoded_bytes();
         self.inherit.iter().any(|allowed| match allowed.strip_suffix('*') {

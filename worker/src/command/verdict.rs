@@ -1,4 +1,5 @@
-//! What the end of a command means: a pure function of what the guard said and what was asked.
+//! Translates the end of a command into its outcome: a pure function of the guard's report and the worker's
+//! orders.
 
 use rustix::process::Signal;
 use sexton_model::duration;
@@ -8,31 +9,31 @@ use crate::executor::{Outcome, StopReason, TaskEnd};
 use crate::guard::TaskLimits;
 use crate::guard::protocol::{SHELL_SIGNAL_BASE, StartRefusal, Status, StoppedBy};
 
-/// `EX_TEMPFAIL`: the task asks to be tried again later.
+/// `EX_TEMPFAIL`: the task wants to be retried later.
 const EXIT_RETRY: i32 = 75;
 
-/// `EX_DATAERR`: trying again cannot help.
+/// `EX_DATAERR`: a retry cannot help.
 const EXIT_PERMANENT: i32 = 65;
 
-/// Why the worker told the guard to stop the task.
+/// Why the worker ordered the guard to stop the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopRequest {
     Timeout,
     Stop(StopReason),
 }
 
-/// The last that was heard of a task.
+/// The last report about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FinalReport {
     /// The guard reported its end.
     Ended { status: Status, stopped: StoppedBy },
-    /// It was never started.
+    /// The task was never started.
     Refused { why: StartRefusal, text: String },
-    /// The guard is gone, or had to be given up, without a word about the task's end.
+    /// The guard has vanished, or was given up, without a report of the task's end.
     NoReport(String),
 }
 
-/// Judges a task's end. `stop_request` counts only if the task did not end by itself before.
+/// Returns the outcome of a task. `stop_request` counts only if the task did not end by itself before.
 ///
 /// `said` is what the task said last; part of the reason of a failure.
 pub(super) fn verdict(
@@ -90,7 +91,7 @@ fn outcome_of_exit(status: Status, said: Option<&str>, limits: &TaskLimits) -> O
     let cpu = Signal::XCPU.as_raw();
     let cpu_time = match status {
         Status::Signalled(signal) => signal == cpu,
-        // A shell between the task and its program, which has the limit, too.
+        // A shell between the guard and the program, which has the limit, too.
         Status::Exited(code) => limits.cpu_time.is_some() && code == SHELL_SIGNAL_BASE + cpu,
     };
     let code = match status {

@@ -1,17 +1,17 @@
-//! Runs a task as a mail, handed to a mail server over SMTP.
+//! Runs a task as a mail, sent to a mail server over SMTP.
 //!
-//! # What is sent
+//! # The mail
 //!
-//! A mail of plain text. `to`, `subject` and `body` are templates (`{{ params.to }}`) over the params
-//! and what describes the execution; a name that is not there fails the attempt for good. The
-//! `Message-ID` is made of the idempotency key: a recipient who gets a mail twice, because a reply was
-//! lost, can tell. What would begin another header is refused.
+//! A mail of plain text. `to`, `subject` and `body` are templates (`{{ params.to }}`) over the params and the
+//! description of the execution; an undefined name fails the attempt permanently. The `Message-ID` is derived
+//! from the idempotency key: a recipient who gets a mail twice, because a reply was lost, can recognise that.
+//! Text that would begin another header is refused.
 //!
-//! # What is answered
+//! # The reply
 //!
-//! Accepted: done. A reply of 4xx: tried again. A reply of 5xx: trying again cannot help. A server that
-//! hangs is left at the timeout, and so it is when the attempt is stopped; the connection ends with the attempt:
-//! see [`sexton_outbound::mail`].
+//! Accepted: success. A reply of 4xx: retried. A reply of 5xx: permanent. The connection ends with the attempt,
+//! so a server that hangs costs no more than the timeout, and a stop ends it at once: see
+//! [`sexton_outbound::mail`].
 
 mod template;
 
@@ -31,12 +31,12 @@ use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallCloc
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, SecretRef, SecretSource};
 
-/// A mail, as the catalogue has it.
+/// A mail as the catalogue defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailTask {
-    /// Who takes the mail.
+    /// The mail server.
     pub server: SmtpServer,
-    /// Whose mail it is.
+    /// The sender.
     pub from: Mailbox,
     /// Template of the recipients, separated by commas.
     pub to: String,
@@ -46,11 +46,11 @@ pub struct EmailTask {
     pub body: String,
     /// User and password for the server.
     pub credentials: Option<(String, SecretRef)>,
-    /// The longest it may take.
+    /// Time limit of the sending.
     pub timeout: Duration,
 }
 
-/// What all mails of a worker share.
+/// State that all mails of a worker share.
 pub struct EmailHost {
     secrets: SecretSource,
     clock: WallClock,
@@ -58,14 +58,14 @@ pub struct EmailHost {
 }
 
 impl EmailHost {
-    /// A host whose mails find their secrets in `secrets`, are dated by `clock`, and go to servers that `tls`
-    /// trusts.
+    /// Creates a host whose mails read their secrets from `secrets`, are dated by `clock`, and go to servers
+    /// that `tls` trusts.
     pub const fn new(secrets: SecretSource, clock: WallClock, tls: TlsClient) -> Self {
         Self { secrets, clock, tls }
     }
 }
 
-/// Runs one task type as a mail.
+/// The executor of a task type that is a mail.
 pub struct EmailExecutor {
     host: Arc<EmailHost>,
     spec: EmailTask,
@@ -73,7 +73,7 @@ pub struct EmailExecutor {
 }
 
 impl EmailExecutor {
-    /// An executor of `spec`.
+    /// Creates an executor of `spec`.
     pub fn new(host: Arc<EmailHost>, spec: EmailTask) -> Self {
         let client = MailClient::new(spec.server.clone(), host.tls.clone());
         Self { host, spec, client }
@@ -115,17 +115,17 @@ impl EmailExecutor {
 impl Executor for EmailExecutor {
     async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
         let recorder = control.output().clone();
-        // Also for what comes before the mail: the reading of its password.
+        // The timeout also covers the reading of the password before the mail.
         let limit = task.timeout.min(self.spec.timeout);
         let sent = tokio::select! {
             biased;
-            // First: a mail that was accepted is not sent again because the time was over, too.
+            // First branch: an accepted mail counts even if the time is over as well.
             sent = self.send(task, limit, &recorder) => sent,
             outcome = wait_for_cancellation(&mut control, limit) => Err(outcome),
         };
         let outcome = match sent {
             Ok(accepted) => {
-                // The server has the mail, and nothing cancels it any more.
+                // The server has the mail, and nothing can cancel it now.
                 accepted.quit().await;
                 Outcome::Succeeded
             }
@@ -143,7 +143,7 @@ fn permanent(class: &str, message: String) -> Outcome {
     Outcome::Permanent { class: class.to_owned(), message }
 }
 
-/// What it means for the task that its mail was not accepted.
+/// Translates a failed sending into the task's outcome.
 fn outcome(error: MailError) -> Outcome {
     match error {
         MailError::Unreachable(message) => failed("smtp_unreachable", message),

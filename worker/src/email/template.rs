@@ -1,4 +1,4 @@
-//! The texts of one attempt's mail: templates, filled in with the task.
+//! Renders the templates of one attempt's mail.
 
 use std::io::{self, Write};
 
@@ -11,14 +11,14 @@ use sexton_outbound::mail::{
 use super::EmailTask;
 use crate::executor::TaskRun;
 
-/// The most steps of a template.
+/// The most steps of rendering a template.
 const TEMPLATE_FUEL: u64 = 1_000_000;
 
-/// Why a template cannot be filled in.
+/// Why a template cannot be rendered.
 pub(super) enum TemplateError {
-    /// It names what is not there, or does too much; for people.
+    /// It uses an undefined name or too many steps; the message is for people.
     Render(String),
-    /// It yields what no mail may hold.
+    /// Its result is not valid in a mail.
     Invalid(InvalidMail),
 }
 
@@ -26,7 +26,7 @@ pub(super) enum TemplateError {
 ///
 /// # Errors
 ///
-/// What is wrong with it, for people.
+/// The syntax error, for people.
 pub(crate) fn check_template(text: &str) -> Result<(), String> {
     match environment().template_from_str(text) {
         Ok(_) => Ok(()),
@@ -34,7 +34,7 @@ pub(crate) fn check_template(text: &str) -> Result<(), String> {
     }
 }
 
-/// Fills in the templates of `spec` for `task`.
+/// Renders the templates of `spec` for `task`.
 pub(super) fn render(spec: &EmailTask, task: &TaskRun) -> Result<MailText, TemplateError> {
     Ok(MailText {
         to: render_part("to", &spec.to, TO_MAX_BYTES, task)?,
@@ -89,7 +89,7 @@ fn describe(error: &minijinja::Error) -> String {
     }
 }
 
-/// Takes `max_bytes` bytes and no more, so that a template does not fill the memory.
+/// Accepts `max_bytes` bytes and no more, so that a template does not fill the memory.
 struct BoundedBuffer {
     bytes: Vec<u8>,
     max_bytes: usize,

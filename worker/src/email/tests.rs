@@ -1,7 +1,7 @@
-//! Goal: a mail is handed over whole, judged by the server's reply, and never holds what the params
-//! must not decide; whatever a server does, the attempt ends in time and its connection with it.
+//! Goal: a mail is sent whole, its outcome follows from the server's reply, and params cannot change what they
+//! must not; with every behaviour of a server, the attempt ends in time and its connection with it.
 //!
-//! Method: a real SMTP server on a real socket for each test, whose replies the test writes down.
+//! Method: a real SMTP server on a real socket for each test, which defines the replies.
 
 use serde_json::{Value, json};
 use sexton_peers::in_time;
@@ -87,7 +87,7 @@ async fn replies_of_4xx_are_tried_again_and_replies_of_5xx_are_not() {
         (".", "552 too large", "smtp_552", false),
         ("MAIL", "nonsense", "smtp_broken", true),
     ] {
-        // What it refused stays refused if it does not care for the goodbye.
+        // A refusal stays one even if the server ignores QUIT.
         let server = Server::start(Script::replying(verb, reply).deaf_to_quit()).await;
         let end = run(to(&server), 1, reminder()).await;
         let (said, message, said_retried) = failure(&end);
@@ -111,7 +111,7 @@ async fn no_param_begins_another_header() {
         assert_eq!((failure(&end).0, failure(&end).2), ("email_invalid", false), "{value:?}");
     }
     assert!(server.heard_nothing_more());
-    // A body is a body.
+    // The same text is harmless in a body.
     let mut params = reminder();
     params["name"] = json!("x\r\n.\r\nMAIL FROM:<evil@example.org>\r\n");
     assert_eq!(run(to(&server), 1, params).await.outcome, Outcome::Succeeded);

@@ -68,7 +68,7 @@ async fn a_trial_in_which_nothing_fails_ends_and_forgets_the_failures_before() {
     assert!(!gate.open_was_refused.load(Ordering::Relaxed));
 }
 
-/// A gate at the end of a long outage of opens, whose probes are committed.
+/// Returns a gate at the end of a long outage of opens, whose probes are committed.
 fn after_many_trials() -> (Gate, tokio::task::JoinHandle<()>) {
     let gate = gate();
     gate.record_open_failed();
@@ -85,7 +85,7 @@ async fn settlements_wait_for_a_probe_and_consumption_alone_for_the_doubled_paus
     let closed = Instant::now();
     timeout(Duration::from_secs(2), gate.wait_for_writes()).await.unwrap();
     assert!(gate.admission(&pool("a")).is_none(), "no trial yet");
-    // Another statement that fails meanwhile, such as a settlement's, does not put the trial off.
+    // Another statement that fails meanwhile, such as a settlement, does not postpone the trial.
     sleep(Duration::from_secs(20)).await;
     gate.record_failure(&refused());
     gate.wait_for_admission(&pool("a")).await;

@@ -1,4 +1,4 @@
-//! Which slot of each pool tries whether the database takes opens again.
+//! Grants one slot of each pool the permit to try whether the database takes opens again.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::State;
 
-/// The pools of which a slot has a permit.
+/// The pools of which a slot holds a permit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trials(Arc<Mutex<BTreeSet<PoolName>>>);
 
@@ -41,7 +41,7 @@ pub(crate) struct TrialPermit {
 impl Drop for TrialPermit {
     fn drop(&mut self) {
         self.trials.pools().remove(&self.pool);
-        // Another slot of the pool may take it.
+        // Another slot of the pool may now take the permit.
         self.state.send_modify(|_| {});
     }
 }

@@ -1,4 +1,4 @@
-//! What a guard waits for before it does anything.
+//! Receives the guard's assignment.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -10,16 +10,16 @@ use super::Setup;
 use super::fd_passing::receive_with_fd;
 use super::protocol::{LINE_MAX_BYTES, Start};
 
-/// What a guard was started for.
+/// The assignment of a guard.
 pub(super) struct GuardAssignment {
     pub(super) start: Start,
     pub(super) setup: Setup,
     pub(super) params: Vec<u8>,
-    /// The lock of the worker's seat: to be kept until nothing of the task runs any more.
+    /// The instance lock: held until nothing of the task runs any more.
     pub(super) lock_file: Option<OwnedFd>,
 }
 
-/// Waits for the first orders; `None`: the worker has gone without any.
+/// Waits for the assignment; `None`: the worker has ended without one.
 pub(super) fn receive_assignment() -> io::Result<Option<GuardAssignment>> {
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
@@ -30,11 +30,11 @@ pub(super) fn receive_assignment() -> io::Result<Option<GuardAssignment>> {
     Ok(Some(GuardAssignment { start, setup, params, lock_file }))
 }
 
-/// Reads the first line, and the lock of the worker's seat that comes with it; `None`: there is none.
+/// Reads the first line, and the instance lock that comes with it; `None`: the worker has ended.
 fn read_start() -> io::Result<Option<(Start, Option<OwnedFd>)>> {
     let mut line = Vec::with_capacity(64);
     let mut lock_file = None;
-    // Byte by byte, because what follows the line's end is not the line's; it is a short line.
+    // Byte by byte, because the bytes after the line belong to the next part; the line is short.
     while line.len() < LINE_MAX_BYTES {
         match receive_with_fd(io::stdin()) {
             Ok(Some((byte, with))) => {
@@ -55,7 +55,7 @@ fn read_start() -> io::Result<Option<(Start, Option<OwnedFd>)>> {
     Ok(Some((start, lock_file)))
 }
 
-/// Reads so many bytes of what follows the first line.
+/// Reads exactly `count` bytes after the first line.
 fn read_exactly(count: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     let mut filled = 0;

@@ -1,8 +1,8 @@
-//! How a guard gets the lock of its worker's seat: over the control socket, together with its first orders.
+//! Passes the instance lock to a guard over the control socket, together with its assignment.
 //!
-//! It is not inherited: whatever a process inherits its own children inherit as well, and a task could
-//! release a lock that it has. From the sending on the lock is held also if the worker dies before the
-//! guard has read it. A guard that ends without having read it lets go of it by its end.
+//! The guard does not inherit it: its own children would inherit it, too, and a task could then release the
+//! lock. Once it is sent, the lock is held even if the worker dies before the guard has read it. A guard that
+//! ends without having read it releases it by its end.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,7 +17,7 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// Sends the beginning of `bytes`, and `lock_file` with it; returns how many bytes were sent.
+/// Sends the beginning of `bytes` together with `lock_file`; returns how many bytes were sent.
 pub(crate) async fn send_with_fd(
     control: &UnixStream,
     bytes: &[u8],
@@ -41,7 +41,7 @@ pub(crate) async fn send_with_fd(
     }
 }
 
-/// Reads the first byte that the worker sends, and what it hands over with it; `None`: it has gone.
+/// Receives the first byte from the worker, with the descriptor; `None`: the worker has ended.
 pub(super) fn receive_with_fd(
     control: impl AsFd,
 ) -> rustix::io::Result<Option<(u8, Option<OwnedFd>)>> {
@@ -49,7 +49,7 @@ pub(super) fn receive_with_fd(
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut byte)];
-    // No child of this process inherits it.
+    // CLOEXEC: no child of this process inherits it.
     let received = recvmsg(control, &mut into, &mut with, RecvFlags::CMSG_CLOEXEC)?;
     let files = with.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(files) => Some(files),

@@ -1,7 +1,7 @@
-//! The folder of one attempt, held by a descriptor.
+//! The folder of one attempt, accessed through a descriptor.
 //!
-//! Its path is known to the task, which may put something else there: whatever is read or removed is
-//! reached through the descriptor, which was opened before the task could do anything.
+//! The task knows the path and may put something else there: every read and removal goes through the
+//! descriptor, which was opened before the task could do anything.
 
 use std::ffi::CStr;
 use std::fs::{DirBuilder, File};
@@ -16,10 +16,10 @@ use rustix::path::Arg;
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
-/// The most that is removed of what a task has put into its folder; the rest is left.
+/// The most entries of a task's folder that are removed; the others stay.
 const MAX_ENTRIES: u32 = 200_000;
 
-/// How many folders within each other are open at once.
+/// The most nested folders that are open at once.
 const MAX_DEPTH: u32 = 32;
 
 /// A folder that a task may write to.
@@ -30,7 +30,7 @@ pub(crate) struct TaskFolder {
 }
 
 impl TaskFolder {
-    /// Makes the folder at `path`, for this process's user or for `owner`, user and group, alone.
+    /// Creates the folder at `path`, for this process's user or for `owner` (user and group) alone.
     pub(crate) fn make(path: PathBuf, owner: Option<(u32, u32)>) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(&path)?;
         let folder = Self::open(path)?;
@@ -40,7 +40,7 @@ impl TaskFolder {
         Ok(folder)
     }
 
-    /// Opens the folder at `path`; to be done before its task runs.
+    /// Opens the folder at `path`. Call it before its task runs.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let folder = open_folder(CWD, &path)?;
         Ok(Self { path, folder })
@@ -50,9 +50,9 @@ impl TaskFolder {
         &self.path
     }
 
-    /// Opens the file `name`, for reading; `None` if there is none.
+    /// Opens the file `name`, for reading; `None` if it does not exist.
     ///
-    /// What is there was chosen by the task: no link is followed, and no pipe is waited for.
+    /// The task chose what is there: no link is followed, and the open does not wait for a pipe's writer.
     pub(crate) fn file(&self, name: &str) -> io::Result<Option<File>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match openat(&self.folder, name, flags, Mode::empty()) {
@@ -62,11 +62,11 @@ impl TaskFolder {
         }
     }
 
-    /// Removes the folder with what is in it, up to a limit; one that is gone is removed.
+    /// Removes the folder with its contents, up to a limit; a missing folder counts as removed.
     ///
     /// # Errors
     ///
-    /// The first thing that could not be removed.
+    /// The first entry that could not be removed.
     pub(crate) fn remove(&self) -> io::Result<()> {
         let failed = Removal::new(&self.folder).run();
         match unlinkat(CWD, &self.path, AtFlags::REMOVEDIR) {
@@ -81,14 +81,14 @@ fn open_folder(at: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
     openat(at, name, flags, Mode::empty())
 }
 
-/// Removes what is in a folder. What is nested deeper than [`MAX_DEPTH`] is moved up, to be seen in the
-/// next round, so that no depth takes all descriptors or the stack.
+/// Removes the contents of a folder. What is nested deeper than [`MAX_DEPTH`] is moved up for the next round,
+/// so that no depth exhausts the descriptors or the stack.
 struct Removal<'f> {
     top: &'f OwnedFd,
-    /// Part of the names of what is moved, which a task cannot have guessed.
+    /// Part of the names of moved entries, which a task cannot have guessed.
     run: Simple,
     moved: u32,
-    /// How many more entries may be looked at.
+    /// How many more entries may be visited.
     left: u32,
     /// Whether this round has changed anything.
     progress: bool,
@@ -101,7 +101,7 @@ impl<'f> Removal<'f> {
         Self { top, run, moved: 0, left: MAX_ENTRIES, progress: true, failed: None }
     }
 
-    /// The first thing that could not be removed.
+    /// Removes everything; returns the first error.
     fn run(mut self) -> Option<io::Error> {
         while self.left > 0 && std::mem::take(&mut self.progress) {
             if let Err(error) = Dir::read_from(self.top).map(|top| self.clear(top, 0)) {
@@ -145,10 +145,10 @@ impl<'f> Removal<'f> {
     }
 }
 
-/// Removes a file, or a folder that is empty; `false`: it is a folder that is not.
+/// Removes a file or an empty folder; `false`: it is a folder with contents.
 fn gone(at: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<bool> {
     match unlinkat(at, name, AtFlags::empty()) {
-        // What a folder is told to be differs between file systems.
+        // The error for a folder differs between file systems.
         Err(Errno::ISDIR | Errno::PERM) => {}
         Ok(()) | Err(Errno::NOENT) => return Ok(true),
         Err(error) => return Err(error),

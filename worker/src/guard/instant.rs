@@ -1,9 +1,9 @@
 //! Instants of the host's monotonic clock, comparable between processes.
 //!
-//! A lease's end must mean the same moment to the worker and to the guard, and neither a wall clock
-//! (it can be set) nor [`std::time::Instant`] (it cannot be sent) serves. `CLOCK_MONOTONIC` counts
-//! from the boot for every process of a host alike. It stands still while the host is suspended,
-//! so a host that sleeps past a lease is the one case in which a task outlives it.
+//! A lease's end must mean the same moment to the worker and to the guard, and neither a wall clock (it can be
+//! set) nor [`std::time::Instant`] (it cannot be sent) serves. `CLOCK_MONOTONIC` counts from the boot for every
+//! process of a host alike. It stops while the host is suspended, so a host that sleeps past a lease is the one
+//! case in which a task outlives it.
 
 use std::ops::Add;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct HostInstant(u64);
 
 impl HostInstant {
-    /// The present instant.
+    /// Returns the present instant.
     pub fn now() -> Self {
         let time = clock_gettime(ClockId::Monotonic);
         Self(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
     }
 
-    /// The instant `nanos` nanoseconds after the clock's start.
+    /// Creates the instant `nanos` nanoseconds after the clock's start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the clock's start.
+    /// Returns the nanoseconds since the clock's start.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long it is from `earlier` to this instant; zero if `earlier` is the later of the two.
+    /// Returns the time from `earlier` to this instant; zero if `earlier` is later.
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -42,7 +42,7 @@ impl HostInstant {
 impl Add<Duration> for HostInstant {
     type Output = Self;
 
-    /// Saturates at the end of the clock, 584 years after the boot.
+    /// Adds a time; saturates at the end of the clock, 584 years after the boot.
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }

@@ -1,11 +1,11 @@
-//! What a task may use: limits that the kernel keeps for each of its processes.
+//! Sets a task's resource limits, which the kernel enforces for each of its processes.
 
 use std::io;
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
-/// What a task may use.
+/// The resource limits of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskLimits {
     /// Resident memory of all its processes together, in bytes.
@@ -19,11 +19,11 @@ pub struct TaskLimits {
 /// How much processor time a process that ignores SIGXCPU has left until SIGKILL, in seconds.
 const CPU_GRACE_S: u64 = 5;
 
-/// The kernel's limits while the task is being started.
+/// The kernel's limits while the task starts.
 ///
-/// The guard lowers its own soft limits, the task is born with them, and the guard takes its own back:
-/// it watches for as long as the task runs, and must not die of its limits. The hard limits of the
-/// task follow, so that it cannot raise what it was given.
+/// The guard lowers its own soft limits, the task inherits them, and the guard restores its own: it must watch
+/// as long as the task runs, and not be killed by the limits. The hard limits of the task follow, so that it
+/// cannot raise them.
 pub(super) struct LoweredLimits {
     guard_limits: Vec<(Resource, Rlimit)>,
     task_limits: Vec<(Resource, Rlimit)>,
@@ -39,7 +39,7 @@ impl LoweredLimits {
         for (resource, limit, grace) in wanted {
             let Some(limit) = limit else { continue };
             let guard_limits = getrlimit(resource);
-            // Nobody but root has more than the hard limit, and then it holds.
+            // Only root may exceed the hard limit, so the hard limit applies otherwise.
             let capped =
                 |value: u64| Some(guard_limits.maximum.map_or(value, |most| value.min(most)));
             let born = Rlimit { current: capped(limit), maximum: guard_limits.maximum };
@@ -51,7 +51,7 @@ impl LoweredLimits {
         Ok(lowered)
     }
 
-    /// Takes the guard's own limits back, and fixes those of the task if it was started.
+    /// Restores the guard's own limits, and sets the hard limits of the task if it was started.
     pub(super) fn restore(self, task: Option<Pid>) {
         for (resource, guard_limits) in self.guard_limits {
             // A soft limit may always be raised up to the hard one.
@@ -59,7 +59,7 @@ impl LoweredLimits {
         }
         for (resource, limit) in self.task_limits {
             if let Some(task) = task {
-                // It may have ended; and a program that has other rights keeps what it was born with.
+                // The task may have ended; a program with other rights keeps the inherited limits.
                 let _ = prlimit(Some(task), resource, limit);
             }
         }

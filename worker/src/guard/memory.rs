@@ -1,4 +1,4 @@
-//! How much memory a task uses, and whether the kernel found it too much.
+//! Measures a task's memory, and detects kills by the kernel's out-of-memory killer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use super::HostInstant;
 
-/// How often the memory of a task with a limit is looked at.
+/// Interval of the measurement, for tasks with a limit.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most processes of one task that are looked at.
+/// The most processes of one task that are measured.
 const MAX_PROCESSES: usize = 10_000;
 
-/// The guard's children, as the kernel tells them.
+/// The kernel's list of the guard's children.
 const CHILDREN_FILE: &str = "/proc/thread-self/children";
 
-/// Whether memory can be watched here.
+/// Checks whether memory can be measured here.
 ///
 /// # Errors
 ///
-/// Why not, for people.
+/// The reason why not, for people.
 pub(crate) fn memory_can_be_watched() -> Result<(), String> {
     check_readable(Path::new(CHILDREN_FILE))
 }
@@ -31,25 +31,25 @@ fn check_readable(children: &Path) -> Result<(), String> {
     })
 }
 
-/// Watches the resident memory of everything that descends from the guard, which is its subreaper: no
-/// process of the task can leave it.
+/// Measures the resident memory of all descendants of the guard, which is their subreaper: no process of the
+/// task can leave it.
 pub(super) struct MemoryWatch {
     limit: u64,
     next: HostInstant,
 }
 
 impl MemoryWatch {
-    /// `limit` is in bytes.
+    /// Creates a watch; `limit` is in bytes.
     pub(super) fn new(limit: u64) -> Self {
         Self { limit, next: HostInstant::now() + CHECK_INTERVAL }
     }
 
-    /// When to look again.
+    /// Returns the time of the next measurement.
     pub(super) fn next(&self) -> HostInstant {
         self.next
     }
 
-    /// Looks, if it is time to; whether the task uses more than it may.
+    /// Measures if it is time; returns whether the task exceeds its limit.
     pub(super) fn exceeded(&mut self, now: HostInstant) -> bool {
         if now < self.next {
             return false;
@@ -59,7 +59,7 @@ impl MemoryWatch {
     }
 }
 
-/// Bytes; pages that processes share count for each of them.
+/// Returns the sum in bytes; pages that processes share count for each of them.
 fn resident_of_descendants() -> u64 {
     let page = rustix::param::page_size() as u64;
     let mut found = children(Path::new(CHILDREN_FILE));
@@ -85,14 +85,14 @@ fn children(path: &Path) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The control group's count of processes that the kernel has killed for want of memory.
+/// The control group's counter of out-of-memory kills.
 pub(super) struct KernelKills {
     file: Option<PathBuf>,
     before: u64,
 }
 
 impl KernelKills {
-    /// Counts from now on.
+    /// Starts counting.
     pub(super) fn begin() -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let file = counters(&groups).into_iter().find(|file| read(file).is_some());
@@ -100,13 +100,13 @@ impl KernelKills {
         Self { file, before }
     }
 
-    /// Whether there was one since. The group is the worker's: what is counted may be another task's.
+    /// Returns whether the counter has increased. The group is the worker's: the kill may be of another task.
     pub(super) fn has_increased(&self) -> bool {
         self.file.as_deref().and_then(read).is_some_and(|count| count > self.before)
     }
 }
 
-/// Where the counter of the process's control group may be, of either version, by `/proc/self/cgroup`.
+/// Returns where the counter of the process's control group may be, for both versions, by `/proc/self/cgroup`.
 fn counters(groups: &str) -> Vec<PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let mut files = Vec::new();
@@ -116,7 +116,7 @@ fn counters(groups: &str) -> Vec<PathBuf> {
         let path = path.trim_start_matches('/');
         if controllers.is_empty() {
             files.push(root.join(path).join("memory.events"));
-            // Within a container the path may be told as the host sees it.
+            // Within a container the path may be the host's.
             files.push(root.join("memory.events"));
         } else if controllers.split(',').any(|name| name == "memory") {
             files.push(root.join("memory").join(path).join("memory.oom_control"));

@@ -2,46 +2,44 @@
 //!
 //! # Purpose
 //!
-//! A task must not go on running once its worker has lost the right to run it, because another
-//! worker may start the next attempt. The worker itself cannot promise that: it may be killed with
-//! SIGKILL, or frozen past its lease. So it starts its own program again as `guard`, and the guard
-//! starts the task.
+//! A task must not continue once its worker has lost the right to run it, because another worker may start the
+//! next attempt. The worker itself cannot promise that: it may be killed with SIGKILL, or frozen past its
+//! lease. So it starts its own program again as `guard`, and the guard starts the task.
 //!
 //! # Guarantees
 //!
-//! - The task leads a process group of its own. The group is killed (SIGKILL) at once when the
-//!   worker is gone (the control socket is closed), and when the lease's end passes without news of
-//!   a renewal; the worker need not run for either.
-//! - Nothing of a task outlives it: when its main process has ended, whatever is left of the group
-//!   is killed, and so is every descendant that left the group (a daemon, a `setsid`). The guard is
-//!   their subreaper, so they become its children when their parents die.
-//! - The last report is sent when nothing of the task runs any more. It tells the task's own exit
-//!   code or signal exactly, and whether the guard had a hand in it.
-//! - A task that uses more memory than it may is killed, with all that descends from it.
-//! - The folder that the worker made for the task goes with the task, also if the worker is gone.
-//! - The guard holds the lock of its worker's seat (`crate::instance_lock`) until nothing of the task runs any
-//!   more. The task does not have it.
-//! - A task that never reads its stdin, or closes it, holds up nobody.
+//! - The task leads a separate process group. The guard kills the group (SIGKILL) at once when the worker has
+//!   ended (the control socket is closed), and when the lease's end passes without a renewal; the worker need
+//!   not run for either.
+//! - Nothing of a task outlives it: when its main process has ended, the guard kills the remaining group, and
+//!   every descendant that left the group (a daemon, a `setsid`). The guard is their subreaper, so they become
+//!   its children when their parents die.
+//! - The guard sends the last report when nothing of the task runs any more. It contains the task's own exit
+//!   code or signal exactly, and who or what stopped it.
+//! - A task that exceeds its memory limit is killed, with all its descendants.
+//! - The guard removes the folder that the worker made for the task, even if the worker has ended.
+//! - The guard holds its worker's instance lock (`crate::instance_lock`) until nothing of the task runs any
+//!   more. The task does not hold it.
+//! - A task that never reads its stdin, or closes it, delays nothing.
 //!
 //! # Shape
 //!
-//! Synchronous, one thread, no allocation worth naming: it starts in about two milliseconds, which no
-//! task waits for as a rule, because it is started ahead (`crate::command`). What it is to run it is told
-//! over its stdin, one end of a socket pair whose lines `protocol` describes; its environment is empty,
-//! and its stdout and stderr are inherited by the task directly. A guard that is told nothing before the
-//! worker's end was never needed, and ends. It leads a session of its own,
-//! so that Ctrl-C in the worker's terminal reaches neither it nor the task, and so that the worker
-//! finds the task even if the guard is lost before it could report; and it has its own name
-//! (`sexton-guard`), so that `pkill worker` does not hit it together with the worker.
+//! Synchronous, one thread, almost no allocations: it starts in about two milliseconds, for which tasks rarely
+//! wait, because the worker starts it in advance (`crate::command`). It receives its assignment over its stdin,
+//! one end of a socket pair whose lines `protocol` describes; its environment is empty, and the task inherits
+//! its stdout and stderr directly. A guard without an assignment ends with the worker. It leads a session, so
+//! that Ctrl-C in the worker's terminal reaches neither it nor the task, and so that the worker finds the task
+//! even if the guard is lost before it could report; and it has its own name (`sexton-guard`), so that `pkill
+//! worker` does not hit it together with the worker.
 //!
 //! # Limits
 //!
-//! - Linux 5.4 or later (`pidfd_open`), with `CONFIG_PROC_CHILDREN`: without it no memory is watched (the
-//!   catalogue is refused then), and what has left the task's group is killed late or not at all.
-//! - If the guard alone is killed, the worker kills the guard's session. If both are killed in the
-//!   same instant, the task is on its own: let the service manager signal only the worker
-//!   (systemd: `KillMode=mixed`).
-//! - It does not judge: timeouts, exit codes and output are the worker's matter.
+//! - Linux 5.4 or later (`pidfd_open`), with `CONFIG_PROC_CHILDREN`: without it memory cannot be limited (such
+//!   a catalogue is refused), and processes that have left the task's group are killed late or not at all.
+//! - If the guard alone is killed, the worker kills the guard's session. If both are killed in the same
+//!   instant, the task runs unguarded: let the service manager signal only the worker (systemd:
+//!   `KillMode=mixed`).
+//! - The guard does not decide outcomes: timeouts, exit codes and output are the worker's matter.
 
 mod assignment;
 pub(crate) mod fd_passing;
@@ -65,22 +63,22 @@ pub(crate) use setup::Setup;
 /// The first argument that makes the worker's program a guard.
 pub(crate) const GUARD_ARGUMENT: &str = "guard";
 
-/// The name that a guard bears in the process table.
+/// The guard's name in the process table.
 pub(crate) const GUARD_NAME: &str = "sexton-guard";
 
-/// The program that is started as a guard: the worker's own.
+/// The program that runs as a guard: the worker's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardProgram(PathBuf);
 
 impl GuardProgram {
-    /// This very process's program, even after its file was replaced by an upgrade or removed.
+    /// Returns the program of this process, even after an upgrade has replaced or removed its file.
     ///
     /// For a binary that calls [`run_guard_if_requested`] first thing in its `main`.
     pub fn current_executable() -> Self {
         Self(PathBuf::from("/proc/self/exe"))
     }
 
-    /// Another binary that calls [`run_guard_if_requested`]; tests run the worker's this way.
+    /// Uses another binary that calls [`run_guard_if_requested`]; tests use the worker's.
     pub fn from_path(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
@@ -90,7 +88,7 @@ impl GuardProgram {
     }
 }
 
-/// Becomes a guard and never returns, if the first argument says so; otherwise does nothing.
+/// Becomes a guard and never returns, if the first argument requests it; otherwise does nothing.
 ///
 /// Call it first thing in `main`, before any thread, runtime or log is started.
 pub fn run_guard_if_requested() {

@@ -1,4 +1,4 @@
-//! What a guard does, from its start to its last report. See the module above for why.
+//! The guard's process, from its start to its last report. The parent module says why.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Stdin, Write};
@@ -32,7 +32,7 @@ pub(super) fn run() -> i32 {
         eprintln!("guard: started by the worker, not by hand");
         return GUARD_FAILED;
     }
-    // The name is for people only.
+    // The name helps people only.
     let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
     let mut assignment = match receive_assignment() {
         Ok(Some(assignment)) => assignment,
@@ -40,7 +40,7 @@ pub(super) fn run() -> i32 {
         Err(error) => return failed(&error),
     };
     let lock_file = assignment.lock_file.take();
-    // While nobody else can have put something in its place.
+    // Opened before the task can put something else in its place.
     let folder = folder(&assignment.setup);
     let status = match guard(assignment) {
         Ok(last) => {
@@ -50,10 +50,11 @@ pub(super) fn run() -> i32 {
         Err(error) => failed(&error),
     };
     if let Some(folder) = folder.filter(|_| worker_is_gone()) {
-        // In the worker's place. Where this fails, whoever clears up temporary files does it.
+        // The guard removes it in case the worker cannot. If this fails, the system's cleanup of temporary
+        // files removes it.
         let _ = folder.remove();
     }
-    // Whoever gets the seat now finds nothing of the task.
+    // Nothing of the task is left when another worker gets the instance lock.
     drop(lock_file);
     status
 }
@@ -76,18 +77,18 @@ fn worker_is_gone() -> bool {
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
 }
 
-/// The folder that the worker made for the task.
+/// Opens the folder that the worker made for the task.
 fn folder(setup: &Setup) -> Option<TaskFolder> {
     let file = Path::new(setup.variable(RESULT_FILE)?);
     TaskFolder::open(file.parent()?.to_owned()).ok()
 }
 
-/// Sends one line to the worker. A worker that is gone needs no report.
+/// Sends one line to the worker. If the worker has ended, the report is not needed.
 fn report(report: &Report) {
     let _ = rustix::io::write(io::stdin(), format!("{report}\n").as_bytes());
 }
 
-/// Starts the task and watches it to its end.
+/// Starts the task and watches it until its end.
 fn guard(GuardAssignment { start, setup, params, .. }: GuardAssignment) -> io::Result<Report> {
     if start.deadline <= HostInstant::now() {
         let text = "the lease was over before the task could be started".to_owned();
@@ -100,7 +101,7 @@ fn guard(GuardAssignment { start, setup, params, .. }: GuardAssignment) -> io::R
     }
     let mut command = setup.command();
     if let Some((uid, gid)) = start.user {
-        // Further groups are dropped with the rights of root.
+        // Supplementary groups are dropped together with the rights of root.
         command.uid(uid).gid(gid);
     }
     let kills = KernelKills::begin();
@@ -124,14 +125,14 @@ fn guard(GuardAssignment { start, setup, params, .. }: GuardAssignment) -> io::R
         }
         Ok(report) => Ok(report),
         Err(error) => {
-            // Whatever went wrong, an unguarded task is worse.
+            // On any error the task is killed: an unguarded task is worse.
             reap_all(task);
             Err(error)
         }
     }
 }
 
-/// Whether the task was killed, or a shell says so of its last program.
+/// Returns whether the task was killed, or a shell reports that of its last program.
 fn was_killed(status: Status) -> bool {
     let kill = Signal::KILL.as_raw();
     [Status::Signalled(kill), Status::Exited(SHELL_SIGNAL_BASE + kill)].contains(&status)
@@ -157,9 +158,9 @@ fn no_directory(directory: &Path, error: &io::Error) -> Report {
     Report::Refused { why: StartRefusal::Retry, text }
 }
 
-/// Leaves the pipes of the output to the task, so that they end with it.
+/// Leaves the output pipes to the task alone, so that they end with it.
 fn release_output() {
-    // Where this fails, they end with the guard.
+    // If this fails, they end with the guard.
     if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
         let _ = dup2_stdout(&nowhere);
         let _ = dup2_stderr(&nowhere);
@@ -171,10 +172,10 @@ fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// A running task and everything that may end it.
+/// A running task and all that may end it.
 struct TaskWatch {
     control: Stdin,
-    /// `false` once the worker is gone; the socket would report that for ever.
+    /// `false` once the worker has ended; the socket would report that for ever.
     control_open: bool,
     lines: LineBuffer,
     task: Pid,
@@ -222,7 +223,7 @@ impl TaskWatch {
         })
     }
 
-    /// Waits for the task's end, bringing it about where it must; then clears up and reports.
+    /// Waits for the task's end, or causes it when it must; then clears up and reports.
     fn run(mut self) -> io::Result<Report> {
         while !self.poll_once()? {}
         let status =
@@ -230,14 +231,14 @@ impl TaskWatch {
         Ok(self.final_report(status))
     }
 
-    /// One wait and its consequences; `true` when the main process has ended.
+    /// Waits once and handles what is ready; `true` when the main process has ended.
     fn poll_once(&mut self) -> io::Result<bool> {
         let (control, ended, stdin) = self.wait()?;
         if ended {
             return Ok(true);
         }
-        // Orders come before the clock: a renewal that is already here counts, however late this
-        // process was given the processor.
+        // Orders come before the clock: a renewal that has already arrived counts, however late the scheduler
+        // ran this process.
         if control {
             self.execute_orders();
         }
@@ -250,15 +251,15 @@ impl TaskWatch {
         } else if self.kill_at.is_some_and(|at| at <= now) {
             self.kill(StoppedBy::Worker);
         } else if !self.killed && self.memory.as_mut().is_some_and(|memory| memory.exceeded(now)) {
-            // Whoever had to stop it anyway, that stays the reason.
+            // If the worker had already ordered the stop, that stays the reason.
             let why = if self.kill_at.is_some() { StoppedBy::Worker } else { StoppedBy::Memory };
             self.kill(why);
         }
         Ok(false)
     }
 
-    /// Which of (control socket, end of the task, task's stdin) is ready; none of them after a time
-    /// limit or a signal.
+    /// Returns which of (control socket, end of the task, task's stdin) is ready; none of them after a timeout
+    /// or a signal.
     fn wait(&self) -> io::Result<(bool, bool, bool)> {
         let mut fds = vec![PollFd::new(&self.ended, PollFlags::IN)];
         if self.control_open {
@@ -270,7 +271,7 @@ impl TaskWatch {
         let others = [self.kill_at, self.memory.as_ref().map(MemoryWatch::next)];
         let alarm = others.into_iter().flatten().fold(self.start.deadline, HostInstant::min);
         let limit = alarm.saturating_duration_since(HostInstant::now());
-        // After the SIGKILL nothing but the end matters.
+        // After the SIGKILL only the end matters.
         let limit = if self.killed { None } else { Timespec::try_from(limit).ok() };
         match poll(&mut fds, limit.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -282,7 +283,7 @@ impl TaskWatch {
         Ok((control, ended, ready.next().unwrap_or(false)))
     }
 
-    /// Carries out the worker's orders; its absence is the order to kill.
+    /// Carries out the worker's orders; a closed socket is an order to kill.
     fn execute_orders(&mut self) {
         let mut buffer = [0; 512];
         let readable = match rustix::io::read(&self.control, &mut buffer) {
@@ -295,7 +296,7 @@ impl TaskWatch {
             match Order::parse(&line) {
                 Some(Order::Deadline(at)) => self.start.deadline = at,
                 Some(Order::Term) => self.terminate(),
-                // A line that cannot be read comes from a worker that cannot be trusted.
+                // An unreadable line comes from a defective worker, so the guard kills as well.
                 Some(Order::Kill) | None => self.kill(StoppedBy::Worker),
             }
         }
@@ -322,14 +323,14 @@ impl TaskWatch {
         }
     }
 
-    /// Gives the task as much of its params as it will take.
+    /// Writes as much of the params to the task's stdin as the pipe accepts.
     fn write_params(&mut self) {
         let Some(pipe) = &mut self.stdin else { return };
         match pipe.write(&self.params[self.params_written..]) {
             Ok(count) => self.params_written += count,
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // The task has closed its stdin: it does not care for its params.
+            // The task has closed its stdin: it does not need its params.
             Err(_) => self.params_written = self.params.len(),
         }
         if self.params_written == self.params.len() {
@@ -342,8 +343,8 @@ impl TaskWatch {
             (Some(code), _) => Status::Exited(code),
             (None, signal) => Status::Signalled(signal.unwrap_or_default()),
         };
-        // A SIGKILL that came too late leaves another status than its own: the task had ended by
-        // itself and deserves its own result.
+        // A SIGKILL that came too late leaves another status than its own: the task had ended by itself, and
+        // its own status is reported.
         let too_late = self.kill_at.is_none() && status != Status::Signalled(Signal::KILL.as_raw());
         let stopped = if too_late { StoppedBy::Nobody } else { self.stopped };
         Report::Ended { status, stopped }

@@ -1,6 +1,6 @@
 //! The lines that worker and guard exchange over the control socket.
 //!
-//! Text, one message a line, so that a trace of the socket can be read by a person:
+//! Text, one message per line, so that people can read a trace of the socket:
 //!
 //! | direction | line | meaning |
 //! |---|---|---|
@@ -13,11 +13,10 @@
 //! | guard → worker | `signalled <signal> <stopped>` | last: a signal ended the task |
 //! | guard → worker | `refused <why> <text>` | last: the task was never started |
 //!
-//! `<stopped>` is `no` when the task ended by itself, `asked` after `term` or `kill`, `lease` when
-//! its lease ran out, `memory` when it used more than it may, `kernel` when the kernel killed it for want
-//! of memory; an `<option>` is `memory=<bytes>`, `cpu_ms=<ms>`, `files=<number>` or `user=<uid>:<gid>`;
-//! `<why>` is `lease`, `retry` or `permanent`. Both ends are the same binary, so
-//! there is no version to negotiate.
+//! `<stopped>` is `no` when the task ended by itself, `asked` after `term` or `kill`, `lease` when its lease
+//! ran out, `memory` when it exceeded its memory limit, `kernel` when the kernel's out-of-memory killer ended
+//! it; an `<option>` is `memory=<bytes>`, `cpu_ms=<ms>`, `files=<number>` or `user=<uid>:<gid>`; `<why>` is
+//! `lease`, `retry` or `permanent`. Both ends are the same binary, so there is no version to negotiate.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,10 +27,10 @@ use super::{HostInstant, TaskLimits};
 /// Longest line either side may send, in bytes.
 pub(crate) const LINE_MAX_BYTES: usize = 4096;
 
-/// Most bytes of params that a task is given on its stdin.
+/// The most bytes for a task's stdin.
 pub(crate) const STDIN_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// What shells add to the number of the signal that ended a program, for an exit code.
+/// Shells add this to the number of the signal that ended a program, and exit with the sum.
 pub(crate) const SHELL_SIGNAL_BASE: i32 = 128;
 
 /// The worker's first line.
@@ -42,11 +41,11 @@ pub(crate) struct Start {
     pub(crate) deadline: HostInstant,
     pub(crate) grace: Duration,
     pub(crate) limits: TaskLimits,
-    /// User and group that the task is run as, by number.
+    /// User and group id of the task.
     pub(crate) user: Option<(u32, u32)>,
 }
 
-/// What the worker may ask of a running guard.
+/// An order of the worker to a running guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Deadline(HostInstant),
@@ -54,7 +53,7 @@ pub(crate) enum Order {
     Kill,
 }
 
-/// What the guard tells the worker.
+/// A report of the guard to the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
     Started { pid: i32 },
@@ -69,15 +68,15 @@ pub(crate) enum Status {
     Signalled(i32),
 }
 
-/// Whether the guard had a hand in the task's end.
+/// Who or what ended the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoppedBy {
     Nobody,
     Worker,
     Lease,
-    /// It used more memory than it may.
+    /// The guard, because the task exceeded its memory limit.
     Memory,
-    /// The kernel killed it for want of memory.
+    /// The kernel's out-of-memory killer.
     Kernel,
 }
 
@@ -86,9 +85,9 @@ pub(crate) enum StoppedBy {
 pub(crate) enum StartRefusal {
     /// The lease was over before the program could be started.
     Lease,
-    /// The host would not start it now.
+    /// The host could not start it now.
     Retry,
-    /// It can never be started like this.
+    /// It can never be started with this setup.
     Permanent,
 }
 
@@ -113,7 +112,7 @@ impl fmt::Display for Start {
 }
 
 impl Start {
-    /// Reads the first line; `None` if it is not one, or promises more than [`SETUP_MAX_BYTES`] or
+    /// Parses the first line; `None` if it is invalid, or announces more than [`SETUP_MAX_BYTES`] or
     /// [`STDIN_MAX_BYTES`].
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("start ")?.split(' ');
@@ -150,7 +149,7 @@ impl fmt::Display for Order {
 }
 
 impl Order {
-    /// Reads an order; `None` if the line is none.
+    /// Parses an order; `None` if the line is invalid.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         match line {
             "term" => Some(Self::Term),
@@ -195,7 +194,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Reads a report; `None` if the line is none.
+    /// Parses a report; `None` if the line is invalid.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (verb, rest) = line.split_once(' ')?;
         if verb == "started" {
@@ -228,18 +227,18 @@ impl Report {
     }
 }
 
-/// Puts lines together from what a socket delivers in pieces.
+/// Assembles lines from the pieces that a socket delivers.
 #[derive(Debug, Default)]
 pub(crate) struct LineBuffer(Vec<u8>);
 
 impl LineBuffer {
-    /// Adds what was read; `false` when a line has grown past [`LINE_MAX_BYTES`].
+    /// Adds bytes; `false` when a line has grown beyond [`LINE_MAX_BYTES`].
     pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
         self.0.extend_from_slice(bytes);
         self.0.len() <= LINE_MAX_BYTES || self.0.contains(&b'\n')
     }
 
-    /// Takes the next whole line, without its end; bytes that are no UTF-8 are replaced.
+    /// Takes the next whole line, without its end; invalid UTF-8 is replaced.
     pub(crate) fn next_line(&mut self) -> Option<String> {
         let end = self.0.iter().position(|&byte| byte == b'\n')?;
         let line = String::from_utf8_lossy(&self.0[..end]).into_owned();

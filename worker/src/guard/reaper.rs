@@ -1,8 +1,7 @@
-//! Ending and reaping everything that a task has left behind.
+//! Kills and reaps all that a task has left behind.
 //!
-//! A process in an uninterruptible system call cannot be ended by anyone; the sweep gives up on it
-//! after [`REAP_TIMEOUT`], which is the one case in which a report is sent while something of the
-//! task still exists.
+//! A process in an uninterruptible system call cannot be killed; the reaper gives up on it after
+//! [`REAP_TIMEOUT`], which is the one case in which a report is sent while something of the task still exists.
 
 use std::fs;
 use std::time::Duration;
@@ -15,25 +14,25 @@ use rustix::process::{
 
 use super::HostInstant;
 
-/// How long the sweep waits for killed processes to be gone.
+/// How long the reaper waits for killed processes to end.
 const REAP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it waits between two looks.
+/// Pause between two checks.
 const REAP_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// Sends `signal` to the task's main process and to its group.
 ///
-/// Only while the main process is not reaped: until then neither number can belong to a stranger.
-/// The main process is named apart because it may have moved to another group.
+/// Call it only while the main process is not reaped: until then neither number can belong to another process.
+/// The main process gets the signal separately because it may have moved to another group.
 pub(super) fn signal_task(leader: Pid, signal: Signal) {
-    // Failing means that there is nobody left to signal, which is what the signal is for.
+    // An error means that no such process is left, which is the signal's purpose.
     let _ = kill_process_group(leader, signal);
     if signal == Signal::KILL {
         let _ = kill_process(leader, signal);
     }
 }
 
-/// Kills what is left of the task and reaps it; returns how the main process ended.
+/// Kills the remaining processes of the task and reaps them; returns how the main process ended.
 ///
 /// `None` if the main process could not be reaped within [`REAP_TIMEOUT`].
 pub(super) fn reap_all(leader: Pid) -> Option<WaitStatus> {
@@ -55,8 +54,8 @@ pub(super) fn reap_all(leader: Pid) -> Option<WaitStatus> {
 
 /// Kills the guard's present children: the leftovers whose parents have died.
 ///
-/// Their own children come to the guard in turn, and the next look finds them. None of these
-/// numbers can be a stranger's, because only the guard reaps its children.
+/// Their own children become the guard's children in turn, and the next check finds them. None of these pids
+/// can belong to another process, because only the guard reaps its children.
 fn kill_children() {
     let Ok(children) = fs::read_to_string("/proc/thread-self/children") else { return };
     for pid in children.split_whitespace().filter_map(|word| word.parse().ok()) {

@@ -1,30 +1,30 @@
-//! What a guard is to start: what its own start would have told it, had it not been started ahead.
+//! Encodes what a guard must start. A guard started in advance receives it later, over the socket.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Most bytes of a setup. The kernel takes no more than a few megabytes of words and variables either.
+/// Largest setup, in bytes. The kernel's limit for arguments and variables is a few megabytes as well.
 pub(crate) const SETUP_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A program with all it finds.
+/// A program with its arguments, directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setup {
-    /// Where it runs; `None`: where the worker does.
+    /// Its working directory; `None`: the worker's.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
-    /// The whole of its environment.
+    /// Its whole environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
 impl Setup {
-    /// As bytes: the directory (empty if there is none), the number of words, the words, and each
-    /// variable as `NAME=value`, all ended by a NUL; then a line's end, so that a trace of the socket can
-    /// be read.
+    /// Encodes the setup: the directory (empty if there is none), the number of words, the words, and each
+    /// variable as `NAME=value`, all ended by a NUL; then a line end, so that people can read a trace of the
+    /// socket.
     ///
-    /// `None`: no process can be started with that, because there is a NUL in it, or it is larger than
+    /// `None`: no process can be started with it, because it contains a NUL or is larger than
     /// [`SETUP_MAX_BYTES`].
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(1024);
@@ -50,7 +50,7 @@ impl Setup {
         (whole && bytes.len() <= SETUP_MAX_BYTES).then_some(bytes)
     }
 
-    /// Reads what [`encode`](Self::encode) wrote; `None` if it is not that.
+    /// Decodes the output of [`encode`](Self::encode); `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut parts = bytes.strip_suffix(b"\0\n")?.split(|&byte| byte == 0);
         let directory = Some(parts.next()?).filter(|path| !path.is_empty());
@@ -71,13 +71,13 @@ impl Setup {
         Some(Self { directory, program, arguments, environment })
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         let named = self.environment.iter().rev().find(|(known, _)| known == name);
         named.map(|(_, value)| value.as_os_str())
     }
 
-    /// The program with its words and variables, and nothing of this process's.
+    /// Returns the command with its words and variables, and none of this process's.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear();

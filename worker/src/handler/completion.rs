@@ -1,4 +1,4 @@
-//! What a handler that succeeded hands back.
+//! The result of a handler that succeeded.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use super::transaction::Transaction;
 
 /// A success whose effects are in a transaction, made by [`Ctx::complete_in`](super::Ctx::complete_in).
 ///
-/// To be returned by the handler: the attempt's success is recorded in the transaction, and then both are
-/// committed together. If it is dropped instead, all is rolled back.
+/// The handler returns it: the attempt's success is recorded in the transaction, and then both are committed
+/// together. If the handler drops it instead, all is rolled back.
 #[derive(Debug)]
 #[must_use = "a completion counts when the handler returns it"]
 pub struct Completion<R = ()> {
@@ -26,22 +26,22 @@ impl Completion {
 }
 
 impl<R> Completion<R> {
-    /// The same with a result: `Ok(ctx.complete_in(tx).with(receipt))`.
+    /// Adds a result: `Ok(ctx.complete_in(tx).with(receipt))`.
     pub fn with<S: Serialize>(self, result: S) -> Completion<S> {
         Completion { transaction: self.transaction, result }
     }
 }
 
-/// What a handler may hand back: anything that serde can write, or a [`Completion`].
+/// A type that a handler may return: anything that serde can write, or a [`Completion`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a handler",
     note = "a handler hands back what implements serde's Serialize, or a Completion of that"
 )]
 pub trait IntoCompletion {
-    /// What the result is.
+    /// The type of the result.
     type Result: Serialize;
 
-    /// The success, with its transaction if it has one.
+    /// Converts the value into a success, with its transaction if it has one.
     fn into_completion(self) -> Completion<Self::Result>;
 }
 
@@ -61,7 +61,7 @@ impl<R: Serialize> IntoCompletion for Completion<R> {
     }
 }
 
-/// A success, its result written.
+/// A success whose result is serialised.
 #[derive(Debug)]
 pub(super) struct HandlerSuccess {
     pub(super) transaction: Option<TaskTransaction>,
@@ -69,11 +69,11 @@ pub(super) struct HandlerSuccess {
 }
 
 impl<R: Serialize> Completion<R> {
-    /// Writes the result.
+    /// Serialises the result.
     ///
     /// # Errors
     ///
-    /// Permanent, as for the result of a command: another try would write the same.
+    /// A permanent failure, as for the result of a command: another try would produce the same.
     pub(super) fn into_success(self) -> Result<HandlerSuccess, HandlerError> {
         let refused = |class: &str, said: String| {
             let reason = Reason::new(format!("the handler's result {said}")).class(class);

@@ -1,4 +1,4 @@
-//! What a handler is told, and what it can say.
+//! The context that a handler receives: its attempt, the stop, progress, output and transactions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,20 +18,20 @@ use super::transaction::{Transaction, TransactionManager};
 use crate::executor::{Outcome, TaskRun, WallClock};
 use crate::output::{Recorder, Stream};
 
-/// The attempt that a handler runs for. Cheap to clone.
+/// The attempt for which a handler runs. Cheap to clone.
 #[derive(Clone)]
 pub struct Ctx(Arc<Attempt>);
 
-/// Why a handler is told to stop.
+/// Why a handler must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopCause {
-    /// Somebody cancelled the execution.
+    /// An operator or a program cancelled the execution.
     Cancelled,
-    /// It runs for longer than its timeout.
+    /// The handler has run for longer than its timeout.
     TimedOut,
-    /// The worker stops.
+    /// The worker is shutting down.
     Interrupted,
-    /// The attempt is not this worker's any more. There is no grace then.
+    /// This worker has lost the attempt's lease. There is no grace then.
     LeaseLost,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for StopCause {
 }
 
 impl StopCause {
-    /// How an attempt ended that was stopped for it.
+    /// Returns the outcome of an attempt that was stopped for this cause.
     pub(super) fn outcome(self) -> Outcome {
         match self {
             Self::Cancelled => Outcome::Cancelled,
@@ -59,7 +59,7 @@ impl StopCause {
 }
 
 struct Attempt {
-    /// Without its params.
+    /// The task's description, without its params.
     run: TaskRun,
     timeout_at: Instant,
     token: CancellationToken,
@@ -70,7 +70,7 @@ struct Attempt {
 }
 
 impl Ctx {
-    /// For a run that may go on until `timeout_at`.
+    /// Creates the context of a run that may last until `timeout_at`.
     pub(super) fn new(
         run: &TaskRun,
         timeout_at: Instant,
@@ -94,77 +94,77 @@ impl Ctx {
         Self(Arc::new(Attempt { run, timeout_at, token, cause, recorder, clock, transactions }))
     }
 
-    /// The same over all attempts, retries and requeues of the execution. Pass it on to whoever must not do
-    /// a thing twice.
+    /// Returns the idempotency key, the same over all attempts, retries and requeues of the execution. Pass it
+    /// on to systems that must not do the work twice.
     pub fn idempotency_key(&self) -> &str {
         &self.0.run.idempotency_key
     }
 
-    /// The execution that this is an attempt of.
+    /// Returns the id of the attempt's execution.
     pub fn execution_id(&self) -> Uuid {
         self.0.run.execution_id
     }
 
-    /// The attempt's number: 1 or more, higher than that of every attempt before.
+    /// Returns the attempt's number: at least 1, and higher than that of every earlier attempt.
     pub fn attempt(&self) -> u32 {
         self.0.run.attempt
     }
 
-    /// The job's name.
+    /// Returns the job's name.
     pub fn job(&self) -> &str {
         &self.0.run.job
     }
 
-    /// What the job is about, if it names something.
+    /// Returns the job's target, if it has one.
     pub fn target(&self) -> Option<&str> {
         self.0.run.target.as_deref()
     }
 
-    /// The execution's key, unique for the job.
+    /// Returns the execution key, unique within the job.
     pub fn execution_key(&self) -> &str {
         &self.0.run.execution_key
     }
 
-    /// The nominal time of the firing.
+    /// Returns the nominal time of the firing.
     pub fn scheduled_for(&self) -> DateTime<Utc> {
         self.0.run.scheduled_for
     }
 
-    /// When the attempt's timeout will be over, by the worker's clock.
+    /// Returns the instant at which the attempt times out, by the worker's clock.
     pub fn deadline(&self) -> DateTime<Utc> {
         self.0.run.deadline
     }
 
-    /// How long it is until then; zero afterwards.
+    /// Returns the time until the deadline; zero afterwards.
     pub fn remaining(&self) -> Duration {
         self.0.timeout_at.saturating_duration_since(Instant::now())
     }
 
-    /// The time by the worker's clock; in a test, by the test's.
+    /// Returns the time by the worker's clock; in a test, by the test's clock.
     pub fn now(&self) -> DateTime<Utc> {
         (self.0.clock)()
     }
 
-    /// A token that is cancelled when the handler has to stop; to be handed on. Cancelling it oneself has
-    /// no effect on the attempt.
+    /// Returns a token that is cancelled when the handler must stop, for the code that it calls. Cancelling the
+    /// token has no effect on the attempt.
     pub fn cancellation(&self) -> CancellationToken {
         self.0.token.child_token()
     }
 
-    /// Waits until the handler has to stop, and says why. Cancel-safe.
+    /// Waits until the handler must stop, and returns the cause. Cancel-safe.
     pub async fn stopped(&self) -> StopCause {
         self.0.token.cancelled().await;
-        // Set before the token is cancelled.
+        // The cause is set before the token is cancelled.
         self.stop_cause().unwrap_or(StopCause::Interrupted)
     }
 
-    /// Why the handler has to stop; `None`: it may go on.
+    /// Returns why the handler must stop; `None`: it may continue.
     pub fn stop_cause(&self) -> Option<StopCause> {
         self.0.cause.get().copied()
     }
 
-    /// Says how far the task is, in the place of what it said of that before: per cent from 0 to 100, and
-    /// values of its choice.
+    /// Reports the task's progress, which replaces the previous report: per cent from 0 to 100, and values that
+    /// the handler chooses.
     ///
     /// ```
     /// # fn example(ctx: sexton_worker::Ctx) {
@@ -172,8 +172,8 @@ impl Ctx {
     /// # }
     /// ```
     ///
-    /// Kept are 20 values, named by up to 64 of `A-Z a-z 0-9 . _ -`, numbers and texts, 1 KiB in all. What
-    /// does not fit into that is left out.
+    /// Up to 20 values are kept, numbers and texts, with names of up to 64 characters of `A-Z a-z 0-9 . _ -`, 1
+    /// KiB in all. The excess is dropped.
     pub fn progress<'a, V: Into<Value>>(
         &self,
         percent: f64,
@@ -184,49 +184,48 @@ impl Ctx {
         self.0.recorder.progress(Progress::clamped(percent, values, self.now()));
     }
 
-    /// [`Self::progress`] without values.
+    /// Reports the progress like [`Self::progress`], without values.
     pub fn percent(&self, percent: f64) {
         self.progress::<Value>(percent, []);
     }
 
-    /// Writes a line of the attempt's output, as a command does on its standard output. It is kept within
-    /// the same limits, and masked.
+    /// Writes a line to the attempt's output, as a command does to its standard output, with the same limits
+    /// and masks.
     pub fn log(&self, line: impl fmt::Display) {
         self.0.recorder.push(Stream::Stdout, self.now(), format!("{line}\n").as_bytes());
     }
 
-    /// Masks this value (4 bytes or more) from here on, in the output, the reason of a failure, the
-    /// progress and the result.
+    /// Masks this value (4 bytes or more) from now on: in the output, the reason of a failure, the progress and
+    /// the result.
     pub fn mask(&self, value: &str) {
         self.0.recorder.mask([value.as_bytes()]);
     }
 
-    /// Begins a transaction of the platform's database, to [complete in](Self::complete_in).
+    /// Begins a transaction in the platform's database, to [complete in](Self::complete_in).
     ///
-    /// A statement in it waits 5 s for a lock and runs no longer than the attempt may; both can be set
-    /// (`SET LOCAL lock_timeout`). The server ends it when nothing was asked of it for a minute: begin it
-    /// when the slow work is done. A worker has one connection for this in each slot, so a handler that
-    /// holds one transaction and begins another may wait for 5 s in vain. A handler that begins one and
-    /// succeeds without completing in any is warned, in its output and in the worker's log.
+    /// A statement in it waits 5 s for a lock and runs no longer than the attempt may; the handler can change
+    /// both (`SET LOCAL lock_timeout`). The server ends a transaction that is idle for a minute: begin it when
+    /// the slow work is done. A worker has one connection for this in each slot, so a handler that holds one
+    /// transaction and begins another may wait for 5 s in vain. A handler that begins one and succeeds without
+    /// completing in any gets a warning, in its output and in the worker's log.
     ///
     /// # Errors
     ///
-    /// A retry: the database cannot be had. Nothing has happened.
+    /// A retry, if the database is unavailable. Nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, HandlerError> {
         self.0.transactions.begin().await
     }
 
-    /// The success whose effects are in `transaction`, to be returned by the handler.
+    /// Returns the success whose effects are in `transaction`; the handler must return it.
     ///
-    /// The attempt's success is recorded in the transaction, then both are committed. So what the handler
-    /// did in it has happened exactly once: with the success of one attempt, or not at all. If the attempt
-    /// is not this worker's any more, or the handler has ended the transaction itself (`COMMIT`), the
-    /// attempt does not succeed.
+    /// The attempt's success is recorded in the transaction, then both are committed. So the effects of the
+    /// transaction happen exactly once: with the success of one attempt, or not at all. If this worker has lost
+    /// the attempt, or the handler has ended the transaction itself (`COMMIT`), the attempt does not succeed.
     pub fn complete_in(&self, transaction: Transaction) -> Completion {
         Completion::in_transaction(transaction)
     }
 
-    /// Tells the handler to stop; the first cause stays.
+    /// Stops the handler; the first cause stays.
     pub(super) fn stop(&self, cause: StopCause) {
         let _ = self.0.cause.set(cause);
         self.0.token.cancel();

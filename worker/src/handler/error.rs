@@ -1,4 +1,4 @@
-//! How a handler says that it did not succeed.
+//! The error with which a handler reports a failure or a snooze.
 
 use std::error::Error;
 use std::fmt;
@@ -10,13 +10,13 @@ use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 use crate::executor::Outcome;
 use crate::http::RETRY_AFTER_MAX;
 
-/// The most links of a chain of errors that are told.
+/// The most links of a chain of errors that a reason includes.
 const MAX_SOURCES: usize = 16;
 
-/// What is to become of an attempt that did not succeed.
+/// What happens to an attempt that did not succeed.
 ///
-/// With `?`, any error (also a text, or an `anyhow::Error`) becomes [`HandlerError::Retry`] with all its
-/// causes in the reason. That is why this type is no [`std::error::Error`] itself.
+/// With `?`, any error (also a text, or an `anyhow::Error`) becomes [`HandlerError::Retry`] with all its causes
+/// in the reason. That is why this type does not implement [`std::error::Error`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,21 +36,21 @@ const MAX_SOURCES: usize = 16;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerError {
-    /// Try again, as the retry policy says.
+    /// Retry as the retry policy says.
     Retry(Reason),
-    /// Try again, not before this time has passed; the retry policy's wait is taken if that is longer. One
-    /// day at most.
+    /// Retry, but not before this time has passed; a longer wait of the retry policy takes precedence. At most
+    /// one day.
     RetryAfter(Duration, Reason),
-    /// Trying again cannot help: the execution is parked at once.
+    /// A retry cannot help: the execution is parked at once.
     Permanent(Reason),
-    /// Nothing is wrong, it is only too early: run it again after this time, of 1 s to 7 days. Costs no
-    /// retry. After 1,000 of them the execution is parked, so that one which is never ready is seen.
+    /// It is too early: run again after this time, of 1 s to 7 days. Costs no retry. After 1,000 snoozes the
+    /// execution is parked, so that operators notice one that is never ready.
     Snooze(Duration),
 }
 
 /// Why an attempt did not succeed: a message for people, and a class.
 ///
-/// Everything that a message can be made of becomes one with `into`: a text, an error with its causes.
+/// A text and any error convert with `into`; an error with its causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     class: String,
@@ -58,22 +58,22 @@ pub struct Reason {
 }
 
 impl HandlerError {
-    /// [`HandlerError::Retry`] of anything that is a reason. What `?` does.
+    /// Creates a [`HandlerError::Retry`], as `?` does.
     pub fn retry(reason: impl Into<Reason>) -> Self {
         Self::Retry(reason.into())
     }
 
-    /// [`HandlerError::RetryAfter`] of anything that is a reason.
+    /// Creates a [`HandlerError::RetryAfter`].
     pub fn retry_after(after: Duration, reason: impl Into<Reason>) -> Self {
         Self::RetryAfter(after, reason.into())
     }
 
-    /// [`HandlerError::Permanent`] of anything that is a reason: `map_err(HandlerError::permanent)`.
+    /// Creates a [`HandlerError::Permanent`]: `map_err(HandlerError::permanent)`.
     pub fn permanent(reason: impl Into<Reason>) -> Self {
         Self::Permanent(reason.into())
     }
 
-    /// What it means for the attempt.
+    /// Translates the error into the attempt's outcome.
     pub(crate) fn outcome(self) -> Outcome {
         match self {
             Self::Retry(Reason { class, message }) => Outcome::Failed { class, message },
@@ -100,14 +100,14 @@ impl From<Reason> for HandlerError {
 }
 
 impl Reason {
-    /// A reason of the class `error`. The message is cut at 2,000 bytes.
+    /// Creates a reason of the class `error`. The message is cut at 2,000 bytes.
     pub fn new(message: impl fmt::Display) -> Self {
         let message = truncate(&message.to_string(), MAX_REASON_BYTES).to_owned();
         Self { class: "error".to_owned(), message }
     }
 
-    /// The same reason with another class: what kind of failure it is, for people who count them and for
-    /// the `retry.permanent` of jobs. At most 100 of `A-Z a-z 0-9 . _ -`; other characters become `_`.
+    /// Replaces the class: the kind of failure, which people count and which `retry.permanent` of jobs matches.
+    /// At most 100 characters of `A-Z a-z 0-9 . _ -`; others become `_`.
     #[must_use]
     pub fn class(mut self, class: &str) -> Self {
         let fits = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
@@ -119,7 +119,7 @@ impl Reason {
         self
     }
 
-    /// For people.
+    /// Returns the message for people.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -137,7 +137,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Reason {
     }
 }
 
-/// The error and what it was caused by. Some errors repeat their cause in their own text.
+/// Joins the error and its causes. Some errors repeat their cause in their own text.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

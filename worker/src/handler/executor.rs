@@ -1,4 +1,4 @@
-//! Running a task type as a handler of this program.
+//! Runs a task type as a handler of this program.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -22,40 +22,40 @@ use crate::executor::{Executor, Outcome, SuccessRecord, TaskControl, TaskEnd, Ta
 use crate::output::{Recorder, Stream};
 use crate::sql;
 
-/// How long a dropped handler may take before it is said that it blocks its thread.
+/// How long a dropped handler may take before a warning that it blocks its thread.
 const ABORT_WARNING_DELAY: Duration = Duration::from_secs(1);
-/// Before that is said again.
+/// Interval of that warning.
 const ABORT_WARNING_INTERVAL: Duration = Duration::from_mins(1);
-/// The longest that a timeout or a grace is counted for; a longer one is none.
+/// The longest timeout or grace that is applied; a longer one counts as none.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// What all handlers of a worker share.
+/// State that all handlers of a worker share.
 pub(crate) struct HandlerHost {
-    /// Whose threads they run on.
+    /// The runtime on whose threads handlers run.
     pub(crate) runtime: Handle,
-    /// Where their transactions are; `None`: there is none, as in tests.
+    /// The database of their transactions; `None`, as in tests: they cannot begin any.
     pub(crate) database: Option<TaskDatabase>,
-    /// Dates what they say.
+    /// Dates their output.
     pub(crate) clock: WallClock,
 }
 
-/// Runs one task type as a handler.
+/// The executor of a task type that is a handler.
 pub(crate) struct HandlerExecutor {
     host: Arc<HandlerHost>,
     handler: AnyHandler,
     grace: Duration,
 }
 
-/// That a handler was told to stop.
+/// The stop of a handler that has not ended yet.
 #[derive(Clone, Copy)]
 struct PendingStop {
     cause: StopCause,
-    /// When its grace is over.
+    /// The end of its grace.
     until: Instant,
 }
 
 impl PendingStop {
-    /// Waits until there is no more time for it, its grace or not. Cancel-safe.
+    /// Waits until the grace is over or the lease is lost. Cancel-safe.
     async fn wait_for_grace_end(&self, stop_signal: &mut StopSignal) {
         tokio::select! {
             biased;
@@ -73,12 +73,12 @@ impl HandlerExecutor {
         Self { host, handler, grace }
     }
 
-    /// Told to stop now.
+    /// Records a stop that begins now.
     fn stopped(&self, cause: StopCause) -> PendingStop {
         PendingStop { cause, until: Instant::now() + self.grace.min(MAX_DURATION) }
     }
 
-    /// The handler's end, and that it was told to stop, if it was before.
+    /// Waits for the handler's end and returns it, with the stop that came before it, if any.
     async fn supervise(
         &self,
         mut running: Running,
@@ -113,10 +113,10 @@ impl HandlerExecutor {
         }
     }
 
-    /// The end of a handler that succeeded; its transaction is made ready for the record.
+    /// Prepares the transaction of a handler that succeeded for the record, and returns the end.
     ///
-    /// Its deferred constraints are asked then, which is work of its own and may take as long: the word to
-    /// stop is heard meanwhile, with what is left of the grace.
+    /// This checks deferred constraints, which can take as long as other work: a stop still arrives meanwhile,
+    /// with the remaining grace.
     async fn succeeded(
         &self,
         into_success: HandlerSuccess,
@@ -135,7 +135,7 @@ impl HandlerExecutor {
             Ok(Ok(())) => end.success_record = SuccessRecord::InTransaction(transaction),
             Ok(Err(failure)) => {
                 transaction.rollback().await;
-                // Only of what another try would find again does the failure itself count then.
+                // A failure that the next attempt would meet again outweighs the stop.
                 let stopped = stopped.filter(|_| failure.reaction != Reaction::GiveUp);
                 let failed = || sql::failure_outcome(failure, false);
                 return TaskEnd::new(stopped.map_or_else(failed, |it| it.cause.outcome()));
@@ -148,7 +148,7 @@ impl HandlerExecutor {
         end
     }
 
-    /// Waits until what is under way must not go on, and says why; notes when it is told to stop.
+    /// Waits until the running work must be dropped, and returns the cause; records a stop when it arrives.
     async fn cut_short(
         &self,
         stopped: &mut Option<PendingStop>,
@@ -180,27 +180,27 @@ impl Executor for HandlerExecutor {
         let running = AbortOnDropHandle::new(host.runtime.spawn(call));
         let mut stop_signal = StopSignal::new(control, timeout_at);
         let (ended, stopped) = self.supervise(running, &ctx, &transactions, &mut stop_signal).await;
-        // What it has dropped is taken back before anybody else may begin.
+        // The dropped transactions are rolled back before another attempt may begin one.
         transactions.close().await;
         let why = |by_itself| stopped.map_or(by_itself, |told| told.cause.outcome());
         let ended = match ended {
             Ok(Ok(into_success)) => Ok(into_success),
-            // After the word to stop it counts only that it did not succeed.
+            // After a stop only the fact of the failure counts, and the stop's cause is recorded.
             Ok(Err(error)) => Err(why(error.outcome())),
             Err(error) => Err(why(match error.try_into_panic() {
                 Ok(payload) => {
                     let outcome = panicked(&panic_capture, &*payload, &recorder, &ctx);
-                    // Its end is the handler's code, too, which may block or panic.
+                    // The payload's destructor is the handler's code, too, and may block or panic.
                     drop(host.runtime.spawn(async move { drop(payload) }));
                     outcome
                 }
-                // Only the worker's end drops a handler that nobody has told to stop.
+                // Without a stop, only the shutdown of the worker drops a handler.
                 Err(_) => Outcome::Interrupted,
             })),
         };
         let ended = match (ended, transactions.ended_by_handler()) {
             (Ok(_), _) if stop_signal.lease_is_lost() => Err(Outcome::LeaseLost),
-            // Trying again would do once more what it has committed.
+            // Another attempt would repeat what the handler has committed.
             (ended, Some(failure)) if ended.is_ok() || stopped.is_none() => {
                 Err(sql::failure_outcome(failure, false))
             }
@@ -219,8 +219,8 @@ impl Executor for HandlerExecutor {
     }
 }
 
-/// Says that nothing is left of what a handler did in its transaction, though it succeeded: as a rule
-/// somebody wrote `Ok(())` for `Ok(ctx.complete_in(tx))`.
+/// Warns that a handler succeeded but its transaction was rolled back: usually the handler returns `Ok(())`
+/// instead of `Ok(ctx.complete_in(tx))`.
 fn warn_of_uncompleted_transaction(task: &TaskRun, recorder: &Recorder, ctx: &Ctx) {
     let said = "it began a transaction and succeeded without `ctx.complete_in(tx)`: nothing of what it \
                 did in there has happened";
@@ -235,7 +235,7 @@ fn warn_of_uncompleted_transaction(task: &TaskRun, recorder: &Recorder, ctx: &Ct
     );
 }
 
-/// What a panic means. Its backtrace, if one was asked for, is kept as output.
+/// Translates a panic into an outcome. Its backtrace, if `RUST_BACKTRACE` enables it, is kept as output.
 fn panicked(
     panic_capture: &PanicCapture,
     payload: &(dyn Any + Send),

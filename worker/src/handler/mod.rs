@@ -29,28 +29,29 @@
 //! }
 //! ```
 //!
-//! # What a handler is given, and what it answers
+//! # Input and result of a handler
 //!
-//! - The job's params, read by serde into its own type. What does not fit fails the attempt for good,
-//!   with the class `invalid_params` and the place.
-//! - A [`Ctx`]: who is asked for what, until when; the word to stop; where to say how far it is; and, with
-//!   [`Ctx::begin`], a transaction of the platform's database that ends with the record of the success.
-//! - `Ok` of anything that serde writes is the attempt's result; a unit, and `None`, are none. `Err` is a
-//!   [`HandlerError`]; with `?` any error is one, and tried again.
-//! - A panic is an error of the class `panic`. It takes neither the worker nor the slot with it.
+//! - The job's params, deserialised into the handler's own type. Params that do not fit fail the attempt
+//!   permanently, with the class `invalid_params` and the place.
+//! - A [`Ctx`]: the attempt's identity and deadline, the stop, the report of progress, and, with
+//!   [`Ctx::begin`], a transaction in the platform's database that commits with the record of the success.
+//! - `Ok` of anything that serde can write is the attempt's result; a unit and `None` are no result. `Err` is a
+//!   [`HandlerError`]; `?` turns any error into one that is retried.
+//! - A panic is an error of the class `panic`. The worker and the slot survive it.
 //!
-//! # How it is stopped
+//! # Stopping
 //!
-//! At its timeout, a cancel and the end of its worker, [`Ctx::cancellation`] is cancelled. The handler then
-//! has its grace to come to an end: `Ok` is a success like any other, and of anything else only that
-//! counts for which it was stopped. When the grace is over, its future is dropped at the next place where it
-//! waits. When the lease is lost, that is at once. An open transaction is rolled back, in whosever hands it is.
+//! At its timeout, at a cancel and at the shutdown of its worker, [`Ctx::cancellation`] is cancelled. The
+//! handler may then use its grace to end: `Ok` is a success like any other; after every other end the outcome
+//! is the cause of the stop. When the grace is over, the handler's future is dropped at its next `await`; when
+//! the lease is lost, at once. Open transactions are rolled back, including those that the handler has passed
+//! to another task.
 //!
-//! Handlers have threads of their own, so one that blocks its thread (a computation, a call that waits
-//! without `await`) keeps no lease from being renewed. But nobody can stop it: its attempt stays open, under
-//! its lease and in its slot, until it waits somewhere, and an error in the log says so. While all threads
-//! are blocked, `/livez` says so. Put such work into [`tokio::task::spawn_blocking`] and look at the token
-//! in there: what was begun so, or spawned in another way, is not stopped when the handler is.
+//! Handlers run on separate threads, so one that blocks its thread (a computation, a call that waits without
+//! `await`) does not delay the renewal of leases. But nothing can stop it: its attempt stays open, with its
+//! lease and its slot, until it awaits, and the log has an error that says so. While all these threads are
+//! blocked, `/livez` says so. Put such work into [`tokio::task::spawn_blocking`] and check the token there:
+//! blocking or spawned work is not stopped with the handler.
 
 mod completion;
 mod context;
@@ -78,17 +79,17 @@ pub use self::options::{GRACE_DEFAULT, GRACE_MAX, HandlerOptions};
 pub use self::schema::ParamsSchema;
 pub use self::transaction::Transaction;
 
-/// Class of the failure of an attempt whose params are not what its handler takes.
+/// The class of the failure of an attempt whose params do not fit its handler.
 pub const INVALID_PARAMS: &str = "invalid_params";
-/// Class of the failure of an attempt whose handler panicked.
+/// The class of the failure of an attempt whose handler panicked.
 pub const PANIC: &str = "panic";
 
-/// What runs a task type in this program.
+/// A function or closure that runs a task type in this program.
 ///
-/// Every `async fn(Ctx, P) -> Result<R, E>` and every closure of that kind is one, where `P` can be read by
-/// serde, `R` is a result (anything that serde can write, or a [`Completion`]) and `E` is or becomes a
-/// [`HandlerError`]. What a handler needs besides, such as a client, a closure can hold; or a type of one's
-/// own implements this.
+/// Every `async fn(Ctx, P) -> Result<R, E>` and every such closure is a handler, where serde can read `P`, `R`
+/// is a result (anything that serde can write, or a [`Completion`]) and `E` is or converts into a
+/// [`HandlerError`]. A closure can hold what a handler also needs, such as a client; or a custom type
+/// implements this trait.
 ///
 /// It may be called for several attempts at the same time, as many as the worker has slots.
 #[diagnostic::on_unimplemented(
@@ -97,12 +98,12 @@ pub const PANIC: &str = "panic";
             Serialize or is a Completion, E is a HandlerError or any error, and the future is Send"
 )]
 pub trait Handler<P>: Send + Sync + 'static {
-    /// What it hands back.
+    /// The type of the result.
     type Output: IntoCompletion;
-    /// What it fails with.
+    /// The type of the error.
     type Error: Into<HandlerError>;
 
-    /// Runs one attempt. Dropped at a place where it waits when the attempt must not go on.
+    /// Runs one attempt. The worker drops the future at an `await` when the attempt must not continue.
     fn call(
         &self,
         ctx: Ctx,
@@ -125,11 +126,11 @@ where
     }
 }
 
-/// A handler of whatever types, as the executor calls it.
+/// A handler with erased types, as the executor calls it.
 #[derive(Clone)]
 pub(crate) struct AnyHandler(Arc<dyn Fn(Ctx, Value) -> HandlerFuture + Send + Sync>);
 
-/// One call of it.
+/// The future of one call.
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<HandlerSuccess, HandlerError>> + Send>>;
 
 impl AnyHandler {
@@ -141,7 +142,8 @@ impl AnyHandler {
         let handler = Arc::new(handler);
         Self(Arc::new(move |ctx, params| {
             let handler = Arc::clone(&handler);
-            // All of it in the future: what panics in the reading of params is caught there, too.
+            // The future covers everything, so that it also catches panics in the deserialisation of the
+            // params.
             Box::pin(async move {
                 let output = handler.call(ctx, read(params)?).await.map_err(Into::into)?;
                 output.into_completion().into_success()
@@ -160,7 +162,7 @@ impl fmt::Debug for AnyHandler {
     }
 }
 
-/// The params as the handler wants them.
+/// Deserialises the params into the handler's type.
 fn read<P: DeserializeOwned>(params: Value) -> Result<P, HandlerError> {
     serde_path_to_error::deserialize(params).map_err(|error| {
         let path = error.path().to_string();

@@ -1,4 +1,4 @@
-//! What the deployer of a handler may say about it.
+//! Options that the deployer of a handler may set.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use sexton_model::job::{RetryOverrides, check_class};
 use sexton_model::jobs_file::limits;
 use sexton_model::retry::RetryPolicy;
 
-/// How long a handler may clear up when it is told to stop, unless its options say otherwise.
+/// How long a stopped handler may clear up, unless its options set another grace.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 /// The longest grace.
 pub const GRACE_MAX: Duration = Duration::from_mins(10);
 
-/// What the deployer of a handler may say about it, as a catalogue does of its tasks. What is outside the
-/// limits of a catalogue is refused when the worker starts.
+/// Options that the deployer of a handler may set, as a catalogue does for its tasks. The worker refuses to
+/// start with values outside a catalogue's limits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,11 +23,11 @@ pub const GRACE_MAX: Duration = Duration::from_mins(10);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandlerOptions {
-    /// The longest run of one attempt; a job may ask for less. 1 s to 30 days, none by default.
+    /// The longest run of one attempt; a job may set less. 1 s to 30 days, none by default.
     pub timeout: Option<Duration>,
-    /// From the word to stop until the handler is dropped. 10 minutes at most, 5 s by default.
+    /// Time from the stop until the handler is dropped. At most 10 minutes, 5 s by default.
     pub grace: Duration,
-    /// Retry settings for jobs that do not say.
+    /// Retry settings for jobs without their own.
     pub retry: RetryOverrides,
 }
 
@@ -38,7 +38,7 @@ impl Default for HandlerOptions {
 }
 
 impl HandlerOptions {
-    /// All that is wrong with them, each with what is allowed.
+    /// Returns all invalid options, each with the allowed values.
     pub(crate) fn problems(&self) -> Vec<String> {
         let retry = &self.retry;
         let count = |name, value: Option<u32>, allowed: &RangeInclusive<i64>| {

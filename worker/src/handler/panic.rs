@@ -1,32 +1,32 @@
-//! Panics of handlers: noticed with their place, and told in the attempt.
+//! Catches panics of handlers with their place, and adds both to the attempt.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{self, PanicHookInfo};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-/// The most of a backtrace that is kept, in bytes.
+/// The largest part of a backtrace that is kept, in bytes.
 const MAX_BACKTRACE_BYTES: usize = 16 * 1024;
 
-/// Where the panic of one handler is noted.
+/// Holds the captured panic of one handler.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PanicCapture(Arc<Mutex<Option<Panic>>>);
 
-/// What is known of it.
+/// A captured panic.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Panic {
-    /// ` at src/charge.rs:12:5`; empty where a hook of the program's own was set over this one.
+    /// ` at src/charge.rs:12:5`; empty if the program has replaced this panic hook.
     place: String,
-    /// Only where `RUST_BACKTRACE` asks for it.
+    /// Set only if `RUST_BACKTRACE` enables it.
     pub(super) backtrace: Option<String>,
 }
 
 tokio::task_local! {
-    /// Of the handler whose future this thread is polling.
+    /// The capture of the handler whose future this thread is polling.
     static PANIC_CAPTURE: PanicCapture;
 }
 
-/// Runs a handler's future; a panic in it is noted, with the place, instead of being printed.
+/// Runs a handler's future; a panic in it is captured, with the place, instead of being printed.
 pub(super) fn capture_panics<F: Future>(
     panic_capture: PanicCapture,
     future: F,

@@ -1,4 +1,4 @@
-//! What the params of a handler must hold, as its program says.
+//! The schema of a handler's params, as its program declares it.
 
 use serde_json::Value;
 use sexton_model::params_schema::check;
@@ -39,11 +39,11 @@ impl From<Value> for ParamsSchema {
 }
 
 impl ParamsSchema {
-    /// The schema.
+    /// Parses the schema.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, each with its place.
+    /// All problems of the schema, each with its place.
     pub(crate) fn read(&self) -> Result<Value, Vec<String>> {
         let schema = match &self.0 {
             SchemaSource::Text(text) => {

@@ -1,4 +1,4 @@
-//! When a handler has to stop, and when there is no time left even for that.
+//! Signals when a handler must stop, and when its grace must end early.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::context::StopCause;
 use crate::executor::{HostInstant, StopReason, TaskControl};
 
-/// What the attempt's owner says, together with the timeout.
+/// The stop signal of the attempt's owner, combined with the timeout.
 pub(super) struct StopSignal {
     control: TaskControl,
     timeout_at: Instant,
@@ -27,7 +27,7 @@ impl StopSignal {
             match self.control.stop_order().map(|order| order.reason) {
                 Some(StopReason::Cancelled) => return StopCause::Cancelled,
                 Some(StopReason::Interrupted) => return StopCause::Interrupted,
-                // Looked at above.
+                // The match above has handled both.
                 Some(StopReason::LeaseLost) | None => {}
             }
             let lease = self.lease_left();
@@ -39,7 +39,7 @@ impl StopSignal {
         }
     }
 
-    /// Waits until there is no time for a grace any more. Cancel-safe.
+    /// Waits until no grace is left. Cancel-safe.
     pub(super) async fn wait_for_grace_end(&mut self) {
         while !self.lease_is_lost() {
             if self.control.stop_order().is_some_and(|order| order.at_once) {
@@ -53,7 +53,7 @@ impl StopSignal {
         }
     }
 
-    /// Whether the attempt is not this worker's any more, or may not be.
+    /// Returns whether this worker has lost the attempt's lease, or may have.
     pub(super) fn lease_is_lost(&self) -> bool {
         let order = self.control.stop_order();
         order.is_some_and(|order| order.reason == StopReason::LeaseLost)

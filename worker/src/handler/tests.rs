@@ -40,7 +40,7 @@ where
     HandlerExecutor::new(Arc::new(host), AnyHandler::new(handler), GRACE_DEFAULT)
 }
 
-/// Runs it; `stop` has the supervisor meanwhile.
+/// Runs the handler; `stop` has the supervisor meanwhile.
 async fn run<P, H>(params: Value, handler: H, stop: impl AsyncFnOnce(&TaskSupervisor)) -> TaskEnd
 where
     P: DeserializeOwned + Send + 'static,
@@ -106,7 +106,7 @@ async fn params_that_do_not_fit_are_permanent_and_named_by_their_place() {
     assert!(class_and_message(&end.outcome).1.starts_with("the params: missing field `to`"));
 }
 
-/// A handler with something of its own.
+/// A handler with a field.
 struct Greeter {
     word: &'static str,
 }
@@ -148,7 +148,7 @@ async fn a_panic_is_an_error_with_its_place() {
     assert_eq!((line.stream, line.text.as_str()), (Stream::Stderr, message));
 }
 
-/// What a panic bears: says on which thread it is dropped, and panics then.
+/// A panic's payload, which reports the thread on which it is dropped, and then panics.
 struct Payload(std::sync::mpsc::Sender<Option<String>>);
 
 impl Drop for Payload {
@@ -197,7 +197,7 @@ async fn what_a_handler_says_is_output_and_masked() {
     assert_eq!(class_and_message(&end.outcome), ("error", "no s3cret for you"));
 }
 
-/// Notes that it was dropped.
+/// Records that it was dropped.
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -206,7 +206,7 @@ impl Drop for Dropped {
     }
 }
 
-/// A handler that ignores the word to stop, and whether it is gone.
+/// Returns a handler that ignores the stop, and whether it was dropped.
 fn deaf() -> (impl Handler<Value>, Arc<AtomicBool>) {
     let gone = Arc::new(AtomicBool::new(false));
     let noted = Arc::clone(&gone);
@@ -306,7 +306,7 @@ async fn a_handler_that_blocks_its_thread_keeps_its_attempt_until_it_waits() {
     let running = tokio::spawn(async move { executor.run(&task, control).await });
     has_started.recv().await.unwrap();
     supervisor.stop_at_once(StopReason::Cancelled);
-    // It says nothing of an end that has not come.
+    // The future must not complete before its end.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!running.is_finished());
     release.send(()).unwrap();

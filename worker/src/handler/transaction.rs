@@ -17,10 +17,10 @@ const LOCK: Duration = Duration::from_secs(5);
 
 /// A transaction of the platform's database, from [`Ctx::begin`](super::Ctx::begin).
 ///
-/// It dereferences to sqlx's connection, so statements are run on `&mut *tx`. It is committed by returning
-/// [`Ctx::complete_in`](super::Ctx::complete_in), and in no other way. Dropped, it is rolled back. It belongs
-/// to the attempt: one that was moved into a task of its own is ended in the server with the attempt, and
-/// every further statement fails. Until that task drops it, a connection of the worker's is missing.
+/// It dereferences to sqlx's connection, so statements run on `&mut *tx`. Returning
+/// [`Ctx::complete_in`](super::Ctx::complete_in) commits it, and nothing else does. Dropping it rolls it back.
+/// It belongs to the attempt: if the handler moves it into a spawned task, the server ends it with the attempt,
+/// and every further statement fails. Until that task drops it, it occupies one of the worker's connections.
 ///
 /// ```no_run
 /// # use sexton_worker::{Completion, Ctx, HandlerError, sqlx};
@@ -32,43 +32,43 @@ const LOCK: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug)]
 pub struct Transaction {
-    /// `None` when it was given on.
+    /// `None` after it was passed on.
     inner: Option<TaskTransaction>,
-    /// Among those of its desk.
+    /// Its number among the attempt's transactions.
     number: u64,
     transactions: Arc<TransactionManager>,
 }
 
-/// Where the transactions of one attempt come from and go to.
+/// Opens the transactions of one attempt and rolls back those that come back.
 #[derive(Debug)]
 pub(super) struct TransactionManager {
     database: Option<TaskDatabase>,
-    /// How long a statement may run.
+    /// Time limit of each statement.
     longest: Duration,
-    /// What was dropped is taken back by tasks of this runtime, which no handler can block.
+    /// Tasks of this runtime, which no handler can block, roll back dropped transactions.
     runtime: Handle,
     returned: TaskTracker,
-    /// The handler has ended a transaction itself.
+    /// The error, if the handler has ended a transaction itself.
     ended: Arc<OnceLock<TaskFailure>>,
-    /// The handler is being dropped: its statements may still run.
+    /// Whether the handler is being dropped: its statements may still run.
     cut_short: AtomicBool,
     open_transactions: Mutex<OpenTransactions>,
 }
 
-/// The transactions that were handed out.
+/// The transactions that the handler has begun.
 #[derive(Debug, Default)]
 struct OpenTransactions {
-    /// All of them.
+    /// The number of all that were begun.
     count: u64,
-    /// Of those that have neither come back nor been completed in, by their numbers. There are no more of
-    /// them than the worker has connections for tasks.
+    /// The sessions of those that have neither come back nor been completed in, by number. At most as many as
+    /// the worker has connections for tasks.
     sessions: BTreeMap<u64, Session>,
-    /// The handler has ended; whatever of it is left begins nothing.
+    /// Whether the handler has ended; code that it has left behind cannot begin another.
     closed: bool,
 }
 
 impl TransactionManager {
-    /// To be called on the worker's own runtime.
+    /// Creates a manager. Call it on the worker's own runtime.
     pub(super) fn new(database: Option<TaskDatabase>, longest: Duration) -> Self {
         Self {
             database,
@@ -91,7 +91,7 @@ impl TransactionManager {
             return Err(late());
         }
         let limits = TaskLimits { lock: Some(LOCK), statement: Some(self.longest), idle: None };
-        // A connection is served by the threads of the runtime that it was opened on.
+        // The threads of the runtime that opened a connection serve it.
         let (database, transactions) = (database.clone(), Arc::clone(self));
         let beginning = self.runtime.spawn(async move {
             let begun = database.begin(limits).await;
@@ -106,7 +106,7 @@ impl TransactionManager {
         }
     }
 
-    /// `None`: too late, it is taken back.
+    /// Registers a begun transaction. `None`: the handler has ended, and the transaction is rolled back.
     fn register(self: Arc<Self>, begun: TaskTransaction) -> Option<Transaction> {
         let mut open_transactions = self.lock();
         open_transactions.count += 1;
@@ -117,20 +117,19 @@ impl TransactionManager {
         (!closed).then_some(transaction)
     }
 
-    /// Whether the handler has begun any.
+    /// Returns whether the handler has begun any transaction.
     pub(super) fn has_begun(&self) -> bool {
         self.lock().count > 0
     }
 
-    /// From here on, dropped transactions may be in the middle of a statement.
+    /// Notes that from now on dropped transactions may have a running statement.
     pub(super) fn cut_short(&self) {
         self.cut_short.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until what the handler dropped is taken back, and ends what it has left to others, such as a
-    /// task that it spawned. Bounded, as each of both is: what cannot be ended within five seconds, because
-    /// the database is away, is left to the transaction's own limits. Nothing of it is committed with any
-    /// attempt.
+    /// Waits until all dropped transactions are rolled back, and ends those that the handler has left to
+    /// others, such as a spawned task. Both are bounded: what cannot be ended within five seconds, because the
+    /// database is down, is left to the transaction's own limits. No attempt can commit any of it.
     pub(super) async fn close(&self) {
         let left = {
             let mut open_transactions = self.lock();
@@ -144,7 +143,7 @@ impl TransactionManager {
         self.returned.wait().await;
     }
 
-    /// What is to be said of a handler that ended its transaction itself. After [`Self::close`].
+    /// Returns the failure of a handler that has ended its transaction itself. Call it after [`Self::close`].
     pub(super) fn ended_by_handler(&self) -> Option<TaskFailure> {
         self.ended.get().cloned()
     }
@@ -152,7 +151,7 @@ impl TransactionManager {
     fn take_back(&self, number: u64, mut transaction: TaskTransaction) {
         let ended = Arc::clone(&self.ended);
         let mut open_transactions = self.lock();
-        // Not there: `close` is ending its session, which must not serve another attempt before that.
+        // If it is missing, `close` is ending its session, which must not serve another attempt before that.
         let is_ended = open_transactions.sessions.remove(&number).is_none();
         let kill = is_ended || self.cut_short.load(Ordering::Relaxed);
         let taken_back = async move {
@@ -164,22 +163,22 @@ impl TransactionManager {
             }
             transaction.rollback().await;
         };
-        // Still under the lock: `close` waits for whatever it does not end.
+        // Still under the lock: `close` waits for every session that it does not end.
         self.returned.spawn_on(taken_back, &self.runtime);
         drop(open_transactions);
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenTransactions> {
-        // Nothing in here panics half way.
+        // No code under this lock panics half way.
         self.open_transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Transaction {
-    /// To be completed in: no business of the desk's any more.
+    /// Returns the inner transaction for the completion; the manager stops tracking it.
     pub(super) fn into_inner(mut self) -> TaskTransaction {
         self.transactions.lock().sessions.remove(&self.number);
-        // Unwrap safety: only this function, which consumes, and `drop` take it.
+        // Unwrap safety: only this function, which consumes `self`, and `drop` take it.
         self.inner.take().expect("a transaction that was not given on")
     }
 }

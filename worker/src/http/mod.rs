@@ -1,25 +1,25 @@
 //! Runs a task as an HTTP request.
 //!
-//! # What is sent
+//! # The request
 //!
-//! The catalogue's method (POST unless it says otherwise) to the catalogue's URL, with the params as
-//! JSON where the method has a body, and
+//! The worker sends the catalogue's method (POST by default) to the catalogue's URL, with the params as JSON if
+//! the method has a body, and
 //!
-//! - `Idempotency-Key`: the execution's, the same over retries and requeues. What is not visible
-//!   ASCII in it, and `%`, is percent-encoded.
-//! - `traceparent`: W3C Trace Context. The execution is the trace, the attempt a span of it.
+//! - `Idempotency-Key`: the execution's key, the same over retries and requeues, with `%` and everything
+//!   outside visible ASCII percent-encoded.
+//! - `traceparent`: W3C Trace Context. The execution is the trace, the attempt is a span in it.
 //! - the catalogue's headers, whose values may be [secrets](crate::secret).
 //!
-//! # What is answered
+//! # The response
 //!
-//! 2xx: done. 408, 425, 429 and 5xx: tried again, after the answer's `Retry-After` at the soonest
-//! ([`RETRY_AFTER_MAX`] at most). Redirects are never followed, and every other status is permanent,
-//! too. The body is kept as output, up to the catalogue's limit; what is longer is not read.
+//! 2xx is success. 408, 425, 429 and 5xx are retried, not before the response's `Retry-After` (at most
+//! [`RETRY_AFTER_MAX`]). Every other status is a permanent failure, including redirects, which are never
+//! followed. The body is kept as output, up to the catalogue's limit; the remainder is not read.
 //!
-//! # Where it goes, and what is left
+//! # The connection
 //!
-//! To public addresses, unless the catalogue allows the host, over a connection that ends with the attempt: see
-//! [`sexton_outbound::http`].
+//! Requests go to public addresses only, unless the catalogue allows the host, over a connection that ends with
+//! the attempt: see [`sexton_outbound::http`].
 
 mod request;
 
@@ -42,24 +42,24 @@ use crate::secret::{SECRET_MISSING, Secret, SecretSource, Value};
 pub(crate) use self::request::is_reserved_header;
 pub use sexton_outbound::http::RETRY_AFTER_MAX;
 
-/// A request, as the catalogue has it.
+/// A request as the catalogue defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpTask {
-    /// Where it goes: `http` or `https`, with a host, without user, password or fragment.
+    /// The target: `http` or `https`, with a host, without user, password or fragment.
     pub url: Url,
     /// DELETE, GET, HEAD, PATCH, POST or PUT.
     pub method: Method,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(HeaderName, Value)>,
-    /// The longest it may take, the answer included.
+    /// Time limit for the request and the response.
     pub timeout: Duration,
-    /// The most bytes of the answer's body that are read.
+    /// The most bytes of the response body that are read.
     pub max_response: usize,
-    /// Whether the host may be at an address that is not public.
+    /// Whether the host may have an address that is not public.
     pub allowed: bool,
 }
 
-/// What all requests of a worker share.
+/// State that all requests of a worker share.
 pub struct HttpHost {
     secrets: SecretSource,
     clock: WallClock,
@@ -67,21 +67,21 @@ pub struct HttpHost {
 }
 
 impl HttpHost {
-    /// A host whose requests find their secrets in `secrets` and trust what `tls` trusts; `clock` dates the lines
-    /// of output, and a date in `Retry-After` is counted from its time.
+    /// Creates a host whose requests read their secrets from `secrets` and trust the roots of `tls`; `clock`
+    /// dates the lines of output and resolves dates in `Retry-After`.
     pub const fn new(secrets: SecretSource, clock: WallClock, tls: TlsClient) -> Self {
         Self { secrets, clock, client: HttpClient::new(tls) }
     }
 }
 
-/// Runs one task type as an HTTP request.
+/// The executor of a task type that is an HTTP request.
 pub struct HttpExecutor {
     host: Arc<HttpHost>,
     spec: HttpTask,
 }
 
 impl HttpExecutor {
-    /// An executor of `spec`.
+    /// Creates an executor of `spec`.
     pub fn new(host: Arc<HttpHost>, spec: HttpTask) -> Self {
         Self { host, spec }
     }
@@ -96,7 +96,7 @@ impl HttpExecutor {
         let mut masks = Vec::new();
         let request = match request::request(spec, task, timeout, &host.secrets, &mut masks).await {
             Ok(request) => {
-                // A server may repeat what it was sent.
+                // A server may echo the request.
                 response_recorder.recorder.mask(masks.iter().map(Secret::expose).flat_map(tokens));
                 request
             }
@@ -120,7 +120,7 @@ impl HttpExecutor {
         }
     }
 
-    /// What a response means for the task; `words` are those of its body.
+    /// Translates a response into the task's outcome; `words` are the body's first line of text.
     fn response_outcome(&self, head: &ResponseHead, words: Option<&str>) -> Outcome {
         let class = format!("http_{}", head.status.as_u16());
         let mut message = head.describe(words);
@@ -150,8 +150,8 @@ impl HttpExecutor {
     }
 }
 
-/// How a server may repeat a header's value: whole, or without the scheme that it begins with, as in
-/// `Bearer abc`.
+/// Returns the forms in which a server may echo a header's value: whole, and without its scheme, as in `Bearer
+/// abc`.
 fn tokens(value: &str) -> impl Iterator<Item = &str> {
     let rest = value.trim().split_once(' ').map(|(_, rest)| rest);
     std::iter::once(value).chain(rest)
@@ -165,14 +165,14 @@ fn failed(class: &str, message: String) -> Outcome {
 impl Executor for HttpExecutor {
     async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
         let recorder = control.output().clone();
-        // Whatever the server says, it knows nothing of the task's progress.
+        // A server's response is never a report of the task's progress.
         recorder.keep_progress_lines();
         let mut response_recorder = ResponseRecorder {
             recorder: recorder.clone(),
             clock: Arc::clone(&self.host.clock),
             begin: Vec::new(),
         };
-        // Also for what comes before the request: the reading of its secrets.
+        // The timeout also covers the reading of the secrets before the request.
         let timeout = task.timeout.min(self.spec.timeout);
         let outcome = tokio::select! {
             biased;
@@ -183,10 +183,10 @@ impl Executor for HttpExecutor {
     }
 }
 
-/// The most of a body's beginning that a failure repeats, in bytes.
+/// The most of a body's beginning that a failure message repeats, in bytes.
 const EXCERPT_MAX_BYTES: usize = 500;
 
-/// What is kept of an answer: its body as standard output, what is said about it as standard error.
+/// Records a response: its body as standard output, remarks about it as standard error.
 struct ResponseRecorder {
     recorder: Recorder,
     clock: WallClock,
@@ -198,7 +198,7 @@ impl ResponseRecorder {
         self.recorder.push(Stream::Stderr, (self.clock)(), format!("{said}\n").as_bytes());
     }
 
-    /// The first line of the body that says anything.
+    /// Returns the first line of the body that has text.
     fn words(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.begin[..character_boundary(&self.begin)]);
         text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)

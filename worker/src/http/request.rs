@@ -1,4 +1,4 @@
-//! The request of one attempt.
+//! Builds the HTTP request of one attempt.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::HttpTask;
 use crate::executor::TaskRun;
 use crate::secret::{Secret, SecretMissing, SecretSource, Value};
 
-/// Carries the execution's idempotency key.
+/// The header with the execution's idempotency key.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Carries the attempt's place in a trace, as W3C Trace Context has it.
+/// The header with the attempt's place in a trace, as defined by W3C Trace Context.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The headers that a request has of itself, or that would change what it is.
+/// Headers that the client sets itself, or that would change the request's framing or target.
 const RESERVED_HEADERS: [&str; 14] = [
     "connection",
     "content-length",
@@ -36,25 +36,25 @@ const RESERVED_HEADERS: [&str; 14] = [
     "upgrade",
 ];
 
-/// Whether a catalogue cannot set the header.
+/// Returns whether a catalogue cannot set the header.
 pub(crate) fn is_reserved_header(name: &HeaderName) -> bool {
     RESERVED_HEADERS.contains(&name.as_str())
 }
 
-/// Whether a request of this method carries the params.
+/// Returns whether a request with this method has the params as its body.
 pub(crate) fn has_body(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
-/// Why there is no request.
+/// Why a request cannot be built.
 pub(super) enum RequestError {
-    /// A secret cannot be had.
+    /// A secret cannot be read.
     Missing(SecretMissing),
-    /// A secret is there, and no header can carry it.
+    /// A secret holds characters that no header can carry.
     Unusable(HeaderName),
 }
 
-/// The request of `task`, which may take `timeout`; adds the secrets that are in it to `masks`.
+/// Builds the request of `task` with the time limit `timeout`, and adds the secrets in it to `masks`.
 pub(super) async fn request(
     spec: &HttpTask,
     task: &TaskRun,
@@ -94,8 +94,8 @@ pub(super) async fn request(
     })
 }
 
-/// The text as a header can carry it: whatever is not visible ASCII, and `%`, is percent-encoded, so
-/// that different texts stay different.
+/// Encodes a text for a header: `%` and everything outside visible ASCII is percent-encoded, so that different
+/// texts stay different.
 fn header_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -108,14 +108,14 @@ fn header_text(text: &str) -> String {
     out
 }
 
-/// The execution is the trace, the attempt is the span.
+/// Returns the `traceparent`: the execution is the trace, the attempt is the span.
 fn traceparent(execution_id: Uuid, attempt: u32) -> String {
     let span = Uuid::new_v5(&execution_id, &attempt.to_be_bytes()).simple().to_string();
     format!("00-{}-{}-01", execution_id.simple(), &span[..16])
 }
 
 impl RequestError {
-    /// What to say of it.
+    /// Returns the message for the attempt's failure.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Missing(missing) => missing.to_string(),

@@ -1,5 +1,4 @@
-//! Cuts what was read into lines, and keeps the head and the tail of them until they are taken to be
-//! stored.
+//! Splits output into lines, and keeps the first and the last of them until they are taken for storage.
 
 use std::collections::VecDeque;
 
@@ -12,10 +11,10 @@ use super::lines::{CompleteLine, Lines, text};
 /// How much output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimits {
-    /// Most bytes of the head. The tail has at least as many, and at most twice as many once it is
-    /// taken in several chunks.
+    /// Largest head in bytes. The tail may have as many, and up to twice as many once it is taken in several
+    /// chunks.
     pub part_bytes: usize,
-    /// The same in lines.
+    /// Largest head in lines; the same holds for the tail.
     pub part_lines: usize,
     /// Longest line in bytes, at least 16; a longer one is split.
     pub line_bytes: usize,
@@ -28,31 +27,30 @@ impl Default for OutputLimits {
     }
 }
 
-/// Collects a task's output as it is read.
+/// Collects a task's output as it arrives.
 #[derive(Debug)]
 pub struct Capture {
     limits: OutputLimits,
     /// Lines of the head that were not taken yet.
     head: Lines,
-    /// What the head holds, taken or not; it is complete once a line did not fit, so that it has no
-    /// holes.
+    /// All lines of the head, taken or not; it is complete once a line did not fit, so that it has no holes.
     all_head: TakenLines,
     head_closed: bool,
     /// The newest lines after the head that were not taken yet.
     tail: Lines,
-    /// Chunks of the tail that were taken and still count; one behind the other, without a hole.
+    /// Chunks of the tail that were taken and still count, consecutive and without a hole.
     taken: VecDeque<TakenLines>,
     stdout: Unfinished,
     stderr: Unfinished,
-    /// All that was written, but for unfinished lines.
+    /// Lines written so far, without unfinished ones.
     lines: i64,
     bytes: i64,
-    /// Whether progress lines are looked for.
+    /// Whether progress lines are recognised.
     reads_progress: bool,
     progress: Option<Progress>,
 }
 
-/// Lines that were taken; or all of the head.
+/// A count of taken lines, or of the whole head.
 #[derive(Debug, Clone, Copy, Default)]
 struct TakenLines {
     first_line: i64,
@@ -61,7 +59,7 @@ struct TakenLines {
     written: usize,
 }
 
-/// The beginning of a line whose end has not been read yet.
+/// The beginning of a line whose end has not arrived yet.
 #[derive(Debug, Default)]
 struct Unfinished {
     bytes: Vec<u8>,
@@ -69,7 +67,7 @@ struct Unfinished {
 }
 
 impl Capture {
-    /// An empty capture.
+    /// Creates an empty capture.
     pub fn new(limits: OutputLimits) -> Self {
         Self {
             limits: OutputLimits { line_bytes: limits.line_bytes.max(16), ..limits },
@@ -87,7 +85,7 @@ impl Capture {
         }
     }
 
-    /// Takes in what was read from `stream` at the time `at`.
+    /// Adds what was read from `stream` at the time `at`.
     pub fn push(&mut self, stream: Stream, at: DateTime<Utc>, mut bytes: &[u8]) {
         let limit = self.limits.line_bytes;
         while !bytes.is_empty() {
@@ -101,7 +99,7 @@ impl Capture {
             let end = window.iter().position(|&byte| byte == b'\n');
             let fits = end.unwrap_or(window.len().min(room));
             if end.is_some() && unfinished.bytes.is_empty() {
-                // By far the most: a line that was read at once is not copied twice.
+                // The most frequent case: a line that was read at once is copied only once.
                 self.end_line(stream, at, &bytes[..fits]);
             } else {
                 unfinished.bytes.extend_from_slice(&bytes[..fits]);
@@ -116,17 +114,17 @@ impl Capture {
         }
     }
 
-    /// Takes progress lines for output from here on.
+    /// Treats progress lines as output from now on.
     pub(super) fn keep_progress_lines(&mut self) {
         self.reads_progress = false;
     }
 
-    /// What the task last said of its progress, if that was not asked for before.
+    /// Returns the task's last report of progress, if it is new since the last call.
     pub(super) fn take_progress(&mut self) -> Option<Progress> {
         self.progress.take()
     }
 
-    /// The last line that was not taken yet and says anything.
+    /// Returns the last line of `stream` that has text and was not taken yet.
     pub(super) fn last_line(&mut self, stream: Stream) -> Option<String> {
         let unfinished = text(&self.unfinished(stream).bytes).into_owned();
         Some(unfinished)
@@ -135,7 +133,7 @@ impl Capture {
             .or_else(|| self.head.last_line(stream))
     }
 
-    /// Ends lines that have no end: nothing follows.
+    /// Ends unfinished lines: nothing follows.
     pub(super) fn end(&mut self) {
         for stream in [Stream::Stdout, Stream::Stderr] {
             let Unfinished { bytes, at } = std::mem::take(self.unfinished(stream));
@@ -145,8 +143,8 @@ impl Capture {
         }
     }
 
-    /// Takes what is kept and was not taken before, as chunks in the order of their lines. `edit` may
-    /// change the lines' texts.
+    /// Takes what is kept and was not taken before, as chunks in the order of their lines. `edit` may change
+    /// the lines' texts.
     pub(super) fn take(&mut self, edit: impl Fn(&mut Line)) -> Vec<Chunk> {
         let mut chunks = Vec::new();
         if self.head.len() > 0 {
@@ -162,7 +160,7 @@ impl Capture {
         chunks
     }
 
-    /// Lines that were taken and do not count any more: above the first and below the second.
+    /// Returns the range of taken lines that no longer count: above the first and below the second.
     pub(super) fn superseded(&self) -> Option<(i64, i64)> {
         let head = self.all_head.lines as i64;
         let below = self.taken.front()?.first_line;
@@ -172,7 +170,7 @@ impl Capture {
     fn take_tail(&mut self, new: TakenLines) {
         let follows = |last: &TakenLines| last.first_line + last.lines as i64 == new.first_line;
         if !self.taken.back().is_some_and(follows) {
-            // Lines between were dropped, so the new ones are a tail by themselves.
+            // Lines in between were dropped, so the new ones form a tail by themselves.
             self.taken.clear();
         }
         self.taken.push_back(new);
@@ -187,10 +185,10 @@ impl Capture {
         }
     }
 
-    /// All of the captured output, if nothing was taken before.
+    /// Returns all of the captured output, if nothing was taken before.
     pub fn finish(mut self) -> Output {
         self.end();
-        // Only chunks that were not made here can be unreadable.
+        // Only chunks made elsewhere can be unreadable.
         Output::of(&self.take(|_| ())).unwrap_or_default()
     }
 
@@ -208,7 +206,7 @@ impl Capture {
         }
     }
 
-    /// Notes what a progress line says.
+    /// Records the progress in a progress line; returns whether the line is one.
     fn is_progress(&mut self, stream: Stream, at: DateTime<Utc>, line: &[u8]) -> bool {
         if !self.reads_progress || stream != Stream::Stdout || !line.starts_with(b"::") {
             return false;
@@ -219,7 +217,7 @@ impl Capture {
         is
     }
 
-    /// Ends a full line before its end, without cutting a character in two.
+    /// Ends a full line early, without cutting a character in two.
     fn split_line(&mut self, stream: Stream, at: DateTime<Utc>) {
         let full = std::mem::take(self.unfinished(stream));
         let cut = character_boundary(&full.bytes);
@@ -257,8 +255,8 @@ fn chunk(lines: &mut Lines, end: (i64, i64), edit: impl Fn(&mut Line)) -> Chunk 
     Chunk::new(end.0 - count + 1, end.1 - written, written, &lines)
 }
 
-/// The largest cut that leaves no unfinished UTF-8 character before it; all of `bytes` if they are
-/// no UTF-8 anyway.
+/// Returns the largest cut that leaves no unfinished UTF-8 character before it; all of `bytes` if they are not
+/// UTF-8.
 pub(crate) fn character_boundary(bytes: &[u8]) -> usize {
     let is_start = |&byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
     match bytes.iter().rev().take(4).position(is_start) {

@@ -1,5 +1,5 @@
-//! Lines that wait to be stored, without an allocation for each: their bytes in one ring, what is
-//! known of them in another.
+//! Holds lines that wait for storage, without an allocation for each: their bytes in one ring, their sizes in
+//! another.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -8,16 +8,16 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use super::{Line, Stream};
 
-/// A whole line and what it stands for in the accounts.
+/// A complete line and its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompleteLine {
     at: DateTime<Utc>,
     stream: Stream,
-    /// Bytes that are kept of it.
+    /// Bytes that are kept.
     bytes: usize,
-    /// Bytes that the task wrote for it, its end included.
+    /// Bytes that the task wrote, the line end included.
     pub(super) written: usize,
-    /// Bytes that it is charged for: replacements can make a text longer than what was written.
+    /// Bytes that count towards the limits: replacements can make a text longer than what was written.
     pub(super) cost: usize,
 }
 
@@ -28,7 +28,7 @@ impl CompleteLine {
     }
 }
 
-/// Lines in their order.
+/// A queue of lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: VecDeque<u8>,
@@ -46,7 +46,7 @@ impl Lines {
         self.cost
     }
 
-    /// Bytes that the task wrote for them.
+    /// Returns the bytes that the task wrote for these lines.
     pub(super) fn written(&self) -> usize {
         self.written
     }
@@ -58,7 +58,7 @@ impl Lines {
         self.written += line.written;
     }
 
-    /// Forgets the oldest line.
+    /// Removes the oldest line.
     pub(super) fn drop_oldest(&mut self) -> Option<CompleteLine> {
         let line = self.each.pop_front()?;
         self.bytes.drain(..line.bytes);
@@ -67,7 +67,7 @@ impl Lines {
         Some(line)
     }
 
-    /// Takes all lines, as they are to be stored.
+    /// Takes all lines, ready for storage.
     pub(super) fn take(&mut self) -> Vec<Line> {
         (self.cost, self.written) = (0, 0);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -83,7 +83,7 @@ impl Lines {
             .collect()
     }
 
-    /// The last line of `stream` that says anything.
+    /// Returns the last line of `stream` that has text.
     pub(super) fn last_line(&mut self, stream: Stream) -> Option<String> {
         let bytes = self.bytes.make_contiguous();
         let mut end = bytes.len();
@@ -99,13 +99,13 @@ impl Lines {
     }
 }
 
-/// Text that can be stored: valid UTF-8 without NUL.
+/// Converts bytes into text that can be stored: valid UTF-8 without NUL.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { text }
 }
 
-/// How many bytes [`text`] has.
+/// Returns the length of [`text`] in bytes.
 fn text_bytes(bytes: &[u8]) -> usize {
     let replaced = char::REPLACEMENT_CHARACTER.len_utf8();
     let chunk = |chunk: std::str::Utf8Chunk<'_>| {

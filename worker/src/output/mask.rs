@@ -1,12 +1,12 @@
-//! Masking: what must not be stored is replaced before anything is.
+//! Masks secrets before anything is stored.
 //!
-//! Two kinds. *Values* are secrets that are known byte for byte; they are looked for in the stream
-//! itself, before it is cut into lines, so that neither the pieces in which it is read nor the limit
-//! of a line hides one. *Patterns* are a regular expression that is matched against each line that is
-//! kept, and against each message.
+//! There are two kinds. *Values* are secrets that are known byte for byte; they are searched in the stream
+//! itself, before it is split into lines, so that neither the pieces in which it is read nor the limit of a
+//! line hides one. The *pattern* is a regular expression that is matched against each kept line and each
+//! message.
 //!
-//! A value is recognised as it stands and as JSON writes it. One that a task has encoded, compressed
-//! or spelt out is not.
+//! A value is recognised as it is and as JSON writes it. One that a task has encoded, compressed or spelt out
+//! is not.
 
 use std::borrow::Cow;
 
@@ -14,32 +14,32 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::Regex;
 use serde_json::Value;
 
-/// What stands in the place of what was masked.
+/// The text that replaces what was masked.
 pub const MASK: &str = "***";
 
-/// The shortest value that is masked, in bytes: of a shorter one every other text is full.
+/// The shortest value that is masked, in bytes: shorter ones occur in nearly every text.
 pub const MIN_VALUE_BYTES: usize = 4;
 
-/// The longest value that is masked as a whole, in bytes; of a longer one each part of this length.
+/// The longest value that is masked as a whole, in bytes; a longer one is masked in parts of this length.
 const MAX_VALUE_BYTES: usize = 8 * 1024;
 
-/// The values of one attempt.
+/// The values to mask for one attempt.
 #[derive(Debug)]
 pub(super) struct Values {
-    /// Sorted, so that those with a given beginning stand together.
+    /// Sorted, so that those with the same beginning are adjacent.
     forms: Vec<Vec<u8>>,
     finder: AhoCorasick,
     longest: usize,
 }
 
 impl Values {
-    /// A finder of all `values`; `None` if there is nothing to find.
+    /// Creates a matcher of all `values`; `None` if there is nothing to match.
     pub(super) fn new(values: &[Vec<u8>]) -> Option<Self> {
         let mut forms: Vec<Vec<u8>> = values.iter().flat_map(|value| forms(value)).collect();
         forms.sort_unstable();
         forms.dedup();
         let longest = forms.iter().map(Vec::len).max()?;
-        // Fails only past two thousand million bytes of values. A DFA would be faster by little and take
+        // Fails only beyond two thousand million bytes of values. A DFA would be slightly faster and take
         // megabytes for each long value.
         let finder = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -49,14 +49,14 @@ impl Values {
         Some(Self { forms, finder, longest })
     }
 
-    /// Appends to `out` what `held` and then `bytes` say, masked, and leaves in `held` the end that
-    /// may be the beginning of a value.
+    /// Appends `held` and then `bytes` to `out`, masked, and leaves in `held` the end that may be the beginning
+    /// of a value.
     pub(super) fn pass(&self, held: &mut Vec<u8>, bytes: &[u8], out: &mut Vec<u8>) {
         held.extend_from_slice(bytes);
         let mut from = 0;
         loop {
             let found = self.finder.find(&held[from..]).map(|m| (from + m.start(), from + m.end()));
-            // A match that begins before the last `longest` bytes has all it could need behind it.
+            // A match that begins before the last `longest` bytes is complete.
             let far = held.len().saturating_sub(self.longest);
             let (start, end) = match found {
                 Some((start, end)) if start < far => (start, end),
@@ -78,7 +78,7 @@ impl Values {
         }
     }
 
-    /// The same at the end of the stream: the beginning of a value is as telling as its end.
+    /// Flushes `held` at the end of the stream, masked: the beginning of a value reveals as much as its end.
     pub(super) fn finish(held: &mut Vec<u8>, out: &mut Vec<u8>) {
         if held.len() < MIN_VALUE_BYTES {
             out.append(held);
@@ -88,13 +88,13 @@ impl Values {
         }
     }
 
-    /// Where the longest end of `held` begins that is the beginning of a value and not all of it.
+    /// Returns where the longest end of `held` begins that is a proper prefix of a value.
     fn open_end(&self, held: &[u8], from: usize) -> usize {
         let earliest = from.max(held.len().saturating_sub(self.longest - 1));
         (earliest..held.len())
             .find(|&at| {
                 let end = &held[at..];
-                // Of those that are more than it, one that begins with it would be the first.
+                // If any longer form begins with this end, it is the next one in the order.
                 let after = self.forms.partition_point(|form| form.as_slice() <= end);
                 self.forms.get(after).is_some_and(|form| form.starts_with(end))
             })
@@ -109,8 +109,8 @@ impl Values {
     }
 }
 
-/// How a value may stand in a text: as it is, as JSON writes it, and, if it has several lines, each
-/// of them by itself, with its indentation and without, because programs put something before each line.
+/// Returns the forms in which a value may occur: as it is, as JSON writes it, and, if it has several lines,
+/// each of them alone, with its indentation and without, because programs prefix lines.
 fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms: Vec<Vec<u8>> = value.chunks(MAX_VALUE_BYTES).map(<[u8]>::to_vec).collect();
     let trimmed = value.trim_ascii();
@@ -127,7 +127,7 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The text with every match replaced; matches of nothing are passed over.
+/// Replaces every match in the text; empty matches are ignored.
 pub(super) fn replace<'a>(pattern: &Regex, text: &'a str) -> Cow<'a, str> {
     let mut from = 0;
     let mut out = String::new();
@@ -143,7 +143,7 @@ pub(super) fn replace<'a>(pattern: &Regex, text: &'a str) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// A message, masked by both. Its values are those that are valid UTF-8 in it.
+/// Masks a message by values and pattern. Only values that are valid UTF-8 can occur in it.
 pub(super) fn message(values: Option<&Values>, pattern: Option<&Regex>, text: &str) -> String {
     let text = match values {
         Some(values) => String::from_utf8_lossy(&values.replace(text.as_bytes())).into_owned(),
@@ -155,9 +155,8 @@ pub(super) fn message(values: Option<&Values>, pattern: Option<&Regex>, text: &s
     }
 }
 
-/// The value with all of its texts replaced by what `mask` makes of them, and each number that it makes
-/// something else of by that text. Results are nested 64 levels deep at most, or else as deep as they
-/// could be read.
+/// Replaces all texts in the value by the result of `mask`, and each number whose text `mask` changes by the
+/// changed text. Results are nested at most 64 levels deep, or as deep as the parser allowed.
 pub(super) fn json(value: Value, mask: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => Value::String(mask(&text)),

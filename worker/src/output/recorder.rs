@@ -1,4 +1,4 @@
-//! Where an executor writes what its task says.
+//! Records a task's output: the executor pushes, the streaming and the settlement take.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,11 @@ use super::{Capture, OutputLimits};
 /// Longest extract that [`Recorder::last_line`] returns, in characters.
 const LAST_LINE_MAX_CHARS: usize = 500;
 
-/// The output of one attempt while it comes. Cheap to clone; all clones are the same.
+/// The output of one running attempt. Cheap to clone; all clones share it.
 ///
-/// An executor that runs under a [`TaskControl`](crate::executor::TaskControl) finds it there. It
-/// tells the secrets first ([`mask`](Self::mask)), then pushes what it reads. Nothing here waits: what
-/// does not fit into the limits is dropped and counted.
+/// An executor that runs under a [`TaskControl`](crate::executor::TaskControl) finds it there. The executor
+/// adds the secrets first ([`mask`](Self::mask)), then pushes what it reads. Nothing here waits: what exceeds
+/// the limits is dropped and counted.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     recording: Arc<Mutex<Recording>>,
@@ -32,18 +32,18 @@ struct Recording {
     capture: Capture,
     /// When the last piece was read.
     at: DateTime<Utc>,
-    /// As they were told; the finder is built of all of them.
+    /// In the order of their addition; the matcher is built from all of them.
     secrets: Vec<Vec<u8>>,
     values: Option<Arc<Values>>,
     held_back: HeldBack,
-    /// Taken out of the capture, and not known to be stored.
+    /// Chunks taken from the capture whose storage is not confirmed.
     taken: Vec<Arc<Chunk>>,
-    /// What was taken last, if nothing was said since.
+    /// The last lines among those taken, until newer ones arrive.
     words: LastLines,
     progress: Option<Progress>,
 }
 
-/// The end of each stream that may be the beginning of a value.
+/// The end of each stream, which may be the beginning of a value.
 #[derive(Debug, Default)]
 struct HeldBack {
     stdout: Vec<u8>,
@@ -59,7 +59,7 @@ impl HeldBack {
     }
 }
 
-/// The last words of each stream among what was taken.
+/// The last line with text of each stream among the taken lines.
 #[derive(Debug, Default)]
 struct LastLines {
     stdout: Option<String>,
@@ -76,7 +76,7 @@ impl LastLines {
 }
 
 impl Recorder {
-    /// An empty one; `pattern` is masked in each line and in each message.
+    /// Creates an empty recorder; `pattern` is masked in each line and in each message.
     pub fn new(limits: OutputLimits, pattern: Option<Arc<Regex>>) -> Self {
         let recording = Recording {
             capture: Capture::new(limits),
@@ -91,23 +91,23 @@ impl Recorder {
         Self { recording: Arc::new(Mutex::new(recording)), pattern }
     }
 
-    /// Masks these values from here on, beside those told before: in what is pushed, and in the
-    /// messages of the attempt's end. To be called before the task is started with them.
+    /// Masks these values from now on, in addition to earlier ones: in pushed output, and in the messages of
+    /// the attempt's end. Call it before the task starts with them.
     ///
-    /// Also masked are a value's lines, if it has several, and the way JSON writes it. Values of
-    /// fewer than [`mask::MIN_VALUE_BYTES`] bytes are not: nearly every text is full of them.
+    /// This also masks a value's lines, if it has several, and its form in JSON. Values of fewer than
+    /// [`mask::MIN_VALUE_BYTES`] bytes are not masked: they occur in nearly every text.
     pub fn mask(&self, values: impl IntoIterator<Item = impl Into<Vec<u8>>>) {
         let mut recording = self.lock();
         recording.secrets.extend(values.into_iter().map(Into::into));
         recording.values = Values::new(&recording.secrets).map(Arc::new);
     }
 
-    /// Takes lines that look like progress lines for output from here on: who says them is not the task.
+    /// Treats progress lines as output from now on, because the writer is not the task.
     pub fn keep_progress_lines(&self) {
         self.lock().capture.keep_progress_lines();
     }
 
-    /// Takes in what was read from `stream` at the time `at`.
+    /// Adds what was read from `stream` at the time `at`.
     pub fn push(&self, stream: Stream, at: DateTime<Utc>, bytes: &[u8]) {
         let recording = &mut *self.lock();
         recording.at = at;
@@ -121,21 +121,19 @@ impl Recorder {
         }
     }
 
-    /// Notes how far the task is, in the place of what it said of that before. Its values are masked, and
-    /// their names.
+    /// Records the task's progress, which replaces the previous report. Its names and values are masked.
     pub fn progress(&self, mut progress: Progress) {
         mask_values(&mut progress, |text| self.masked(text));
         self.lock().progress = Some(progress);
     }
 
-    /// A text about the task, such as the reason of its failure, as it may be stored.
+    /// Returns a text about the task, such as the reason of its failure, masked for storage.
     pub fn masked(&self, text: &str) -> String {
         let values = self.lock().values.clone();
         mask::message(values.as_deref(), self.pattern.as_deref(), text)
     }
 
-    /// What the task hands back, as it may be stored: its texts and numbers are masked, and the names of
-    /// its fields.
+    /// Returns the task's result, masked for storage: texts, numbers and the names of fields.
     pub(crate) fn masked_result(&self, result: Value) -> Value {
         let values = self.lock().values.clone();
         if values.is_none() && self.pattern.is_none() {
@@ -144,8 +142,8 @@ impl Recorder {
         mask::json(result, &|text| mask::message(values.as_deref(), self.pattern.as_deref(), text))
     }
 
-    /// The last line that says anything, of stderr if it has one: what a failed task died of. Masked,
-    /// and at most 500 characters.
+    /// Returns the last line with text, of stderr if it has one, else of stdout: the likely cause of a failure.
+    /// Masked, and at most 500 characters.
     pub fn last_line(&self) -> Option<String> {
         let recording = &mut *self.lock();
         let (capture, taken) = (&mut recording.capture, &mut recording.words);
@@ -155,8 +153,8 @@ impl Recorder {
         Some(self.words(&words))
     }
 
-    /// What is to be stored now: what came since the last part, or that part again until it is known
-    /// to be [`stored`](Self::stored).
+    /// Returns the part to store now: what is new since the last part, or that part again until it is confirmed
+    /// as [`stored`](Self::stored).
     pub(super) fn part(&self) -> OutputPart {
         let recording = &mut *self.lock();
         if recording.taken.is_empty() {
@@ -165,7 +163,7 @@ impl Recorder {
         recording.part()
     }
 
-    /// This part is stored.
+    /// Confirms that this part is stored.
     pub(super) fn stored(&self, part: &OutputPart) {
         let mut recording = self.lock();
         let stored = |chunk: &Arc<Chunk>| part.chunks.iter().any(|one| Arc::ptr_eq(one, chunk));
@@ -175,7 +173,7 @@ impl Recorder {
         }
     }
 
-    /// What is to be stored with the end of the attempt: nothing follows.
+    /// Returns what must be stored with the end of the attempt: nothing follows.
     pub(crate) fn final_part(&self) -> OutputPart {
         let recording = &mut *self.lock();
         for stream in [Stream::Stdout, Stream::Stderr] {
@@ -188,10 +186,10 @@ impl Recorder {
         recording.part()
     }
 
-    /// The output, but for what was stored while the task ran: nothing follows.
+    /// Returns the output, without what was stored while the task ran: nothing follows.
     pub fn finish(&self) -> Output {
         let part = self.final_part();
-        // Only chunks that were not made here can be unreadable.
+        // Only chunks made elsewhere can be unreadable.
         Output::of(part.chunks.iter().map(Arc::as_ref)).unwrap_or_default()
     }
 
@@ -220,13 +218,13 @@ impl Recorder {
         self.pattern.as_deref().map_or(Cow::Borrowed(text), |it| mask::replace(it, text))
     }
 
-    /// Masked before it is cut: a part of a match is not known as one.
+    /// Masks the text before cutting it: the mask would not recognise a part of a match.
     fn words(&self, text: &str) -> String {
         self.without_pattern(text).trim().chars().take(LAST_LINE_MAX_CHARS).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Recording> {
-        // Nothing in here panics half way; and output is not worth a task.
+        // No code under this lock panics half way; and lost output is no reason to fail a task.
         self.recording.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -246,7 +244,7 @@ fn mask_values(progress: &mut Progress, mask: impl Fn(&str) -> String) {
 }
 
 impl Default for Recorder {
-    /// One with the usual limits and without a pattern.
+    /// Creates a recorder with the default limits and without a pattern.
     fn default() -> Self {
         Self::new(OutputLimits::default(), None)
     }

@@ -1,12 +1,12 @@
-//! Streaming: stores what running tasks write, about once a second, for all slots together.
+//! Stores the output of running tasks, about once a second, for all slots together.
 //!
-//! Nothing waits for it. A round asks every running attempt for what is new and writes it in few
-//! statements; while the database is away or slow there are fewer rounds, and what does not fit into an
-//! attempt's own limits meanwhile is dropped and counted there. What a statement without an answer may
-//! have stored is stored again in the next round, which changes nothing.
+//! No task waits for it. A round takes the new output of every running attempt and writes it in few statements;
+//! while the database is down or slow there are fewer rounds, and output beyond an attempt's own limits is
+//! dropped and counted. If a statement gets no answer, the next round stores the same again, which changes
+//! nothing.
 //!
-//! A task that writes so much that each round would take the place of all that the one before stored waits
-//! longer from round to round: what nobody can read in time is not worth its way to the database.
+//! A task that writes so much that each round would replace all that the previous one stored waits longer from
+//! round to round: storing what nobody can read in time is wasted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,18 +23,18 @@ use uuid::Uuid;
 use super::Recorder;
 use crate::gate::Gate;
 
-/// The most rounds that an attempt lets pass whose parts take the place of one another.
+/// The most rounds that an attempt skips whose parts replace one another.
 const MAX_PAUSE_ROUNDS: u32 = 8;
-/// Between two rounds.
+/// Interval of the rounds.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
-/// How long one statement may take.
+/// Time limit of one statement.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Text of one statement, in bytes, but for the last part's.
+/// Bytes of text in one statement; the last part may exceed it.
 const MAX_GROUP_BYTES: usize = 512 * 1024;
-/// Attempts of one statement.
+/// The most attempts in one statement.
 const MAX_GROUP_ATTEMPTS: usize = 256;
 
-/// The attempts whose output is stored as it comes. Cheap to clone; all clones are the same.
+/// The attempts whose output is being streamed. Cheap to clone; all clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streaming(Arc<Mutex<BTreeMap<Uuid, Attempt>>>);
 
@@ -45,31 +45,31 @@ struct Attempt {
     pace: Pace,
 }
 
-/// Which rounds an attempt takes part in.
+/// The rounds in which an attempt takes part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Pace {
-    /// Rounds that it lets pass after a part.
+    /// Rounds to skip after a part.
     pause: u32,
-    /// Rounds still to pass.
+    /// Rounds still to skip.
     left: u32,
 }
 
 impl Pace {
-    /// Whether it is the attempt's turn.
+    /// Returns whether the attempt takes part in this round.
     fn turn(&mut self) -> bool {
         let turn = self.left == 0;
         self.left = self.left.saturating_sub(1);
         turn
     }
 
-    /// After a part that left nothing of the ones before but the first lines, or did not.
+    /// Adjusts the pause after a part; `replaced`: it left nothing of earlier parts but the first lines.
     fn stored(&mut self, replaced: bool) {
         self.pause = if replaced { (self.pause * 2).clamp(1, MAX_PAUSE_ROUNDS) } else { 0 };
         self.left = self.pause;
     }
 }
 
-/// As long as it lives, its attempt's output is stored as it comes.
+/// Streams the attempt's output until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamGuard {
     streaming: Streaming,
@@ -83,7 +83,7 @@ impl Drop for StreamGuard {
 }
 
 impl Streaming {
-    /// Stores what `recorder` takes in from now on, as output of the attempt `held`.
+    /// Stores what `recorder` receives from now on, as output of the attempt `held`.
     pub(crate) fn stream(&self, held: AttemptFence, recorder: &Recorder) -> StreamGuard {
         let attempt = Attempt { held, recorder: recorder.clone(), pace: Pace::default() };
         self.lock().insert(held.execution_id.get(), attempt);
@@ -96,7 +96,7 @@ impl Streaming {
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             rounds.tick().await;
-            // An attempt's own limits keep what is worth keeping until the database is back.
+            // Meanwhile an attempt's own limits decide what is kept.
             gate.wait_for_writes().await;
             if let Err(error) = self.round(&store).await {
                 tracing::debug!("output could not be stored yet: {error}");
@@ -104,11 +104,11 @@ impl Streaming {
         }
     }
 
-    /// Stores once what is new.
+    /// Stores the new output once.
     ///
     /// # Errors
     ///
-    /// Of the first statement that failed; what it was to store is stored by the next round.
+    /// The error of the first statement that failed; the next round stores what it should have stored.
     async fn round(&self, store: &Store) -> Result<(), StoreError> {
         let turn = |attempt: &mut Attempt| {
             attempt.pace.turn().then(|| (attempt.held, attempt.recorder.clone()))
@@ -133,7 +133,7 @@ impl Streaming {
 
     async fn write(&self, store: &Store, group: Vec<Member>) -> Result<(), StoreError> {
         match self.write_together(store, &group).await {
-            // One bad text must not cost its neighbours theirs.
+            // One unstorable text must not prevent the storage of others.
             Err(StoreError::Data(_)) => {}
             other => return other,
         }
@@ -168,7 +168,7 @@ impl Streaming {
                     recorder.stored(part);
                     self.update_pace(*held, replaces_all(part));
                 }
-                // The next round asks again.
+                // The next round retries.
                 WriteOutcome::Locked => {}
                 WriteOutcome::Fenced => self.forget(*held),
             }
@@ -187,7 +187,7 @@ impl Streaming {
 
     fn forget(&self, held: AttemptFence) {
         let mut attempts = self.lock();
-        // The next attempt of the execution may be this worker's, too.
+        // This worker may also run the next attempt of the execution.
         if attempts.get(&held.execution_id.get()).is_some_and(|attempt| attempt.held == held) {
             attempts.remove(&held.execution_id.get());
         }
@@ -200,7 +200,7 @@ impl Streaming {
 
 type Member = (AttemptFence, Recorder, OutputPart);
 
-/// Whether all that was stored after the first lines goes when this part comes.
+/// Returns whether this part replaces everything stored after the first lines.
 fn replaces_all(part: &OutputPart) -> bool {
     let last = part.chunks.last().map(|chunk| chunk.first_line);
     part.superseded.is_some_and(|(_, below)| last == Some(below))

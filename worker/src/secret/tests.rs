@@ -1,4 +1,4 @@
-//! Goal: a secret is had as it is at present or not at all, and is shown to nobody.
+//! Goal: a secret is read as it is at present or not at all, and is never shown.
 
 use std::fs;
 
@@ -83,14 +83,14 @@ fn a_disk_that_hangs_keeps_one_thread_however_many_attempts_ask() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        // Gone before the runtime, which waits for its threads.
+        // Dropped before the runtime, which waits for its threads.
         let Some(disk) = HangingDisk::mount() else { return };
         let (source, secret) = (source(), SecretRef::File(disk.file()));
         for _ in 0..3 {
             let (source, secret) = (source.clone(), secret.clone());
             tokio::spawn(async move { source.read(&secret).await });
         }
-        // Each of them has asked by then.
+        // By then each of them has begun its read.
         tokio::task::yield_now().await;
         in_time(tokio::task::spawn_blocking(|| ())).await.unwrap();
     });

@@ -1,4 +1,4 @@
-//! What a slot does with a message whose queue does not take it: a slot must not wait for a queue.
+//! Handles messages whose target queue refuses them: a slot must not wait for a queue.
 //!
 //! The copy is confirmed before the original is acknowledged, so a crash in between leaves two copies, never none.
 
@@ -10,14 +10,14 @@ use tokio::time::{Instant, sleep};
 
 use super::{RETRY_PAUSE, Slot};
 
-/// How long a message that was set aside stays away.
+/// How long a message stays in a delay queue.
 const DELAY: Duration = Duration::from_secs(30);
-/// Before a message goes to the tail of its own queue, from where it may come back at once.
+/// Pause before a message goes to the tail of its own queue, which may deliver it again at once.
 const TAIL_PAUSE: Duration = Duration::from_millis(100);
 
 impl Slot {
-    /// Publishes a copy and acknowledges the original; sets the original aside if the copy's queue does not take it.
-    /// `parked`: why it is parked, if it is.
+    /// Publishes a copy and acknowledges the original; delays the original if the copy's queue refuses the
+    /// copy. `parked`: the reason for parking, if the message is parked.
     pub(super) async fn publish_copy(
         &mut self,
         delivery: Delivery,
@@ -30,7 +30,7 @@ impl Slot {
         }
     }
 
-    /// The copy is in its queue.
+    /// Acknowledges the original of a confirmed copy.
     pub(super) async fn ack_original(&mut self, delivery: Delivery, parked: Option<&str>) {
         fault::point("worker.moved");
         if let Some(reason) = parked {
@@ -43,9 +43,9 @@ impl Slot {
         let _ = delivery.ack().await;
     }
 
-    /// Puts a delivery, as it came, into a delay queue, or else at the tail of its own queue. If no queue takes it,
-    /// the slot goes on trying and gives the delivery back before the broker would take the
-    /// consumer for dead: a broker none of whose queues takes anything has no new work for the slot either.
+    /// Moves a delivery, unchanged, into a delay queue, or else to the tail of its own queue. If every queue
+    /// refuses it, the slot retries, and returns the delivery before the broker would take the consumer for
+    /// dead: a broker whose queues all refuse messages has no new work for the slot either.
     pub(super) async fn delay_delivery(&mut self, delivery: Delivery) {
         let end = Instant::now() + self.context.ack_deadline;
         let (namespace, pool) = (self.context.namespace.clone(), self.pool.clone());

@@ -1,12 +1,13 @@
-//! For how long a slot holds a delivery while the database does not take the write that it needs: a lease.
+//! Decides how long a slot holds a delivery whose write (such as an open) the database refuses.
 //!
-//! While the database is out of reach, another worker may be better off: the delivery goes back to its queue, and
-//! consumption is cancelled until a write succeeds, so each outage counts once towards the queue's delivery limit. A
-//! database that takes other writes and refuses this one would be found again within milliseconds, over and over: the
-//! delivery is set aside, which counts nothing.
+//! While the database is unreachable, another worker may reach it: the delivery returns to its queue, and the
+//! slot cancels its consumer until a write succeeds, so each outage counts once towards the queue's delivery
+//! limit. A database that takes other writes and refuses only this one would refuse it again within
+//! milliseconds, over and over: the delivery is delayed, which counts nothing.
 //!
-//! If opens of other tickets are written while this one is refused, the refusal is its own, and no reason to stop
-//! the other slots. One that can pass is set aside at once; one that cannot is given up after a few tries.
+//! If other tickets' opens are written while this one is refused, the cause is this delivery, and the other
+//! slots need not stop. A refusal that may pass delays the delivery at once; a permanent one is given up after
+//! a few tries.
 
 use std::time::Duration;
 
@@ -18,15 +19,15 @@ use super::{RETRY_PAUSE, Slot};
 use crate::gate::TrialPermit;
 use crate::write_batcher::WriteRefusal;
 
-/// Refusals after which a delivery whose own they are is given up.
+/// Refusals, caused by the delivery itself, after which it is given up.
 const MAX_DELIVERY_REFUSALS: u32 = 3;
 
-/// Why the write for a delivery was not written.
+/// Why a delivery's write failed.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
-    /// Nothing is known, and the gate has closed.
+    /// The answer is unknown, and the gate has closed.
     Unanswered,
-    /// The server refused it, for this delivery alone.
+    /// The server refused this delivery's write only.
     Refused(WriteRefusal),
 }
 
@@ -40,35 +41,35 @@ impl Failure {
     }
 }
 
-/// What is to be done after a failure.
+/// What the slot does after a failure.
 #[derive(Debug)]
 pub(super) enum NextStep {
-    /// The write should be tried again.
+    /// Try the write again.
     Retry(Delivery),
-    /// The server refuses this delivery and no other, for a reason that does not pass.
+    /// Give up: the server refuses this delivery and no other, permanently.
     GiveUp(Delivery, String),
-    /// The delivery is out of the slot's hands.
+    /// The slot no longer holds the delivery.
     Released,
 }
 
-/// What a failure says of its delivery.
+/// The cause that a failure points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FailureCause {
-    /// The database's, as far as is known.
+    /// The database, as far as is known.
     Database,
-    /// The delivery's: others were written meanwhile.
+    /// The delivery: other writes succeeded meanwhile.
     Delivery,
-    /// The delivery's, and no more tries will help.
+    /// The delivery, and more tries will not help.
     GiveUp,
 }
 
-/// A delivery in hand.
+/// A delivery that the slot holds, with the failures so far.
 #[derive(Debug)]
 pub(super) struct DeliveryState {
     end: Instant,
     trial: Option<TrialPermit>,
     failures: u32,
-    /// The opens that this worker had written at the first failure.
+    /// The number of opens that this worker had written at the first failure.
     written: Option<u64>,
 }
 
@@ -77,12 +78,12 @@ impl DeliveryState {
         Self { end: Instant::now() + lease, trial, failures: 0, written: None }
     }
 
-    /// The longest that a statement for it may take.
+    /// The deadline of each statement for the delivery.
     pub(super) fn until(&self) -> Instant {
         self.end
     }
 
-    /// Judges one more failure, when `written` opens have been written in all.
+    /// Classifies one more failure, when `written` opens have been written in all.
     fn classify_failure(&mut self, failure: &Failure, written: u64) -> FailureCause {
         self.failures = self.failures.saturating_add(1);
         if written <= *self.written.get_or_insert(written) {
@@ -102,7 +103,7 @@ impl Slot {
         DeliveryState::new(self.context.writer.lease, trial)
     }
 
-    /// The write for a delivery failed: stops consuming, and waits until the write should be tried again.
+    /// Handles a failed write: stops consuming, and waits until the write should be tried again.
     pub(super) async fn handle_failure(
         &mut self,
         delivery: Delivery,
@@ -110,7 +111,7 @@ impl Slot {
         failure: Failure,
     ) -> NextStep {
         let gate = self.context.gate.clone();
-        // The next trial is another slot's, with another ticket.
+        // Another slot makes the next trial, with another ticket.
         delivery_state.trial = None;
         let classify_failure = delivery_state.classify_failure(&failure, gate.opens_written());
         if classify_failure == FailureCause::Database {
@@ -136,7 +137,7 @@ impl Slot {
         }
         let retry = async {
             gate.wait_for_retry().await;
-            // A statement that fails again and again must not be hot.
+            // A statement that fails repeatedly must not become a busy loop.
             sleep(RETRY_PAUSE).await;
         };
         tokio::select! {
@@ -154,7 +155,7 @@ impl Slot {
         NextStep::Released
     }
 
-    /// Gives a delivery back when its time is over: the broker counts it, and parks it after a hundred.
+    /// Returns a delivery at its deadline: the broker counts it, and parks it after a hundred returns.
     pub(super) async fn return_at_deadline(
         &mut self,
         delivery: Delivery,

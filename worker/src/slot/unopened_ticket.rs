@@ -1,5 +1,5 @@
-//! What a slot does with a message that opened nothing: the table of unopened tickets, tasks of other
-//! systems, and messages that cannot be read.
+//! Handles messages that open no attempt: tickets by the table of unopened tickets, foreign tasks, and
+//! unreadable messages.
 
 mod adoption;
 
@@ -16,7 +16,7 @@ use sexton_store::parked_messages;
 use super::Slot;
 use super::delivery_state::{DeliveryState, Failure, NextStep};
 
-/// Of a ticket whose execution is not there.
+/// The reason for parking a ticket whose execution does not exist.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
                       message back to its queue, or delete the message";
 
@@ -103,7 +103,7 @@ impl Slot {
         )
     }
 
-    /// Fails an execution whose ticket cannot be opened; its parked ticket is left to the relay.
+    /// Fails an execution whose ticket cannot be opened; the relay publishes the parked ticket.
     pub(super) async fn fail_execution(
         &mut self,
         mut delivery: Delivery,
@@ -142,8 +142,8 @@ impl Slot {
         }
     }
 
-    /// Publishes a copy of a ticket that cannot be opened here or yet. Where its queue does not take it, the row
-    /// remembers it instead: its ticket is unpublished again, and the relay publishes it later.
+    /// Publishes a copy of a ticket that cannot be opened here or yet. If its queue refuses the copy, the
+    /// ticket becomes unpublished in its row, and the relay publishes it later.
     async fn defer_ticket(
         &mut self,
         mut delivery: Delivery,
@@ -160,7 +160,7 @@ impl Slot {
             let store = self.context.store.clone();
             let handing_back = parked_messages::return_ticket(&store, id, attempt, rest, None);
             match self.context.gate.run_delivery_statement(handing_back).await {
-                // Otherwise the row has moved on, or its ticket was unpublished already.
+                // Otherwise the row has changed, or its ticket was already unpublished.
                 Ok(handed_back) => {
                     if handed_back {
                         fault::point("worker.handed_back");
@@ -196,11 +196,11 @@ struct DeferredTicket {
     id: ExecutionId,
     attempt: AttemptNumber,
     rest: Duration,
-    /// Why it goes to the failed queue, if it does.
+    /// The reason for the failed queue, if the ticket goes there.
     parked: Option<String>,
 }
 
-/// The task type of a ticket; also of one whose properties a tool has dropped.
+/// Returns the task type of a ticket, even if a tool has dropped its properties.
 fn task_type(delivery: &Delivery) -> String {
     let in_body = || {
         let body: serde_json::Value = serde_json::from_slice(&delivery.body).ok()?;

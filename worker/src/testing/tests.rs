@@ -5,7 +5,7 @@ fn at() -> DateTime<Utc> {
     "2026-02-28T23:59:50Z".parse().unwrap()
 }
 
-/// Asks every ten seconds whether it is March, and says how often.
+/// Checks every ten seconds whether it is March, and returns how often.
 async fn until_march(ctx: Ctx, params: Value) -> Result<u32, HandlerError> {
     for asked in 1.. {
         if ctx.now() >= "2026-03-01T00:00:00Z".parse::<DateTime<Utc>>()? {
@@ -76,7 +76,7 @@ async fn a_result_that_masking_makes_too_large_is_left_out_as_a_worker_would() {
     }
     let ran = run(counts).params(json!(1235)).await;
     assert!(ran.result.is_some(), "it fits: {:?}", ran.outcome);
-    // As texts of three characters they need a byte more each.
+    // As texts of three characters they need one byte more each.
     let ran = run(counts).params(json!(1234)).await;
     assert_eq!((ran.outcome, ran.result), (Outcome::Succeeded, None));
 }

@@ -1,4 +1,4 @@
-//! One kind of statement, batched.
+//! Batches one kind of statement.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,43 +13,44 @@ use crate::gate::Gate;
 
 /// The most calls of one statement.
 const MAX_BATCH_CALLS: usize = 256;
-/// Bytes of one statement, but for the last call's.
+/// Bytes of one statement; the last call may exceed it.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
-/// Calls that wait beyond the batch; more wait in their callers.
+/// The most calls that wait for the next batch; further callers wait to enqueue.
 const MAX_QUEUED_CALLS: usize = 1024;
-/// Before rows that somebody had locked are asked for again, unless other calls come first; doubled
-/// while all that was asked for is still locked.
+/// Pause before locked rows are tried again, unless other calls arrive first; doubled while all rows of a batch
+/// are locked.
 const LOCKED_PAUSE: Duration = Duration::from_millis(1);
 /// The longest such pause.
 const MAX_LOCKED_PAUSE: Duration = Duration::from_secs(1);
 
 /// A kind of statement.
 pub(super) trait StatementKind: Send + Sync + 'static {
-    /// How long the statement may take. Without a limit a server that vanished without a word would
-    /// hold up the lane, and with it every slot, for ever.
+    /// Time limit of the statement. Without one, a server that vanished would block the lane, and with it every
+    /// slot, for ever.
     const TIMEOUT: Duration;
 
-    /// What is asked, for one execution.
+    /// The request, for one execution.
     type Request: Clone + Send + Sync + 'static;
-    /// What is answered.
+    /// The answer.
     type Answer: Send + 'static;
-    /// What a statement needs for itself alone.
+    /// The permit that the statement needs.
     type Permit: Send;
 
-    /// The execution: two calls for the same one never share a statement.
+    /// Returns the execution: two calls for the same one never share a statement.
     fn key(request: &Self::Request) -> Uuid;
 
-    /// About how many bytes of text it brings.
+    /// Returns the approximate size of its text in bytes.
     fn bytes(_: &Self::Request) -> usize {
         0
     }
 
-    /// The server refused the statement for one request alone, and that is not known to be the request's own fault.
+    /// Reports that the server refused the statement for one request alone, perhaps for a reason outside the
+    /// request.
     fn refused(gate: &Gate, error: &StoreError) {
         gate.record_failure(error);
     }
 
-    /// Waits until a statement may be run. What comes meanwhile goes along with it.
+    /// Waits until a statement may be run. Calls that arrive meanwhile join the batch.
     fn acquire_permit(&self) -> impl Future<Output = Self::Permit> + Send;
 
     /// Runs the statement. Answers in the order of the requests; `None`: the row was locked.
@@ -82,7 +83,8 @@ impl<K: StatementKind> Lane<K> {
         Self(sender)
     }
 
-    /// Dropping the future does not take the request back: it may be written all the same.
+    /// Sends a request and waits for its answer. Dropping the future does not cancel the request: it may still
+    /// be written.
     pub(super) async fn call(&self, request: K::Request) -> Result<K::Answer, WriteError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.0.send(Call { request, reply }).await;
@@ -102,7 +104,7 @@ async fn run<K: StatementKind>(kind: K, mut receiver: mpsc::Receiver<Call<K>>, g
                 return;
             }
         } else {
-            // Only rows that were locked are waiting here.
+            // Only calls whose rows were locked are waiting here.
             let more = receiver.recv_many(&mut waiting, MAX_BATCH_CALLS);
             if let Ok(0) = tokio::time::timeout(pause, more).await {
                 tokio::time::sleep(pause).await;
@@ -130,7 +132,7 @@ fn take_distinct<K: StatementKind>(waiting: &mut Vec<Call<K>>) -> Vec<Call<K>> {
     let mut batch = Vec::with_capacity(waiting.len().min(MAX_BATCH_CALLS));
     let (mut rest, mut bytes) = (Vec::new(), 0);
     for call in waiting.drain(..) {
-        // A caller that no longer waits needs no answer, and its request may have been overtaken.
+        // A caller that no longer waits needs no answer, and its request may be outdated.
         if call.reply.is_closed() {
             continue;
         }
@@ -162,7 +164,7 @@ async fn write<K: StatementKind>(
             gate.record_success();
             answer(batch, answers)
         }
-        // One bad row must not cost its neighbours their record.
+        // One bad row must not prevent the records of the others.
         Err(error) if error.may_be_of_one_row() && batch.len() > 1 => {
             one_by_one(kind, permit, batch, gate).await
         }
@@ -186,7 +188,7 @@ async fn one_by_one<K: StatementKind>(
             Err(error) if error.may_be_of_one_row() => {
                 locked.extend(refuse(vec![call], &error, gate));
             }
-            // Of each of the others it would be waited for as long, and all the while it is nobody else's turn.
+            // Each of the others could wait as long, and would keep the connection from other lanes.
             Err(error) => {
                 let others = [call].into_iter().chain(calls).collect();
                 locked.extend(refuse(others, &error, gate));
@@ -201,7 +203,7 @@ fn answer<K: StatementKind>(batch: Vec<Call<K>>, answers: Vec<Option<K::Answer>>
     let mut locked = Vec::new();
     for (call, answer) in batch.into_iter().zip(answers) {
         match answer {
-            // A caller that went away is told nothing; the row says what happened.
+            // A caller that has stopped waiting gets no answer; the row shows the result.
             Some(answer) => drop(call.reply.send(Ok(answer))),
             None => locked.push(call),
         }
@@ -233,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// Refuses a statement in which the nil id is, as a trigger or a damaged row would.
+    /// Refuses a statement that contains the nil id, as a trigger or a damaged row would.
     struct OneRefused;
 
     impl StatementKind for OneRefused {

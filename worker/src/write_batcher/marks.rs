@@ -30,7 +30,7 @@ impl StatementKind for Marks {
         (): &mut (),
         requests: &[Self::Request],
     ) -> Result<Vec<Option<()>>, StoreError> {
-        // A row that was locked or has moved on stays unmarked: the relay or the open sees to it.
+        // A row that was locked or has changed stays unmarked: the relay or the open takes care of it.
         outbox::mark(&self.store, requests, None).await?;
         Ok(vec![Some(()); requests.len()])
     }

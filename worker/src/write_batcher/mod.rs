@@ -1,13 +1,13 @@
-//! The journal: group commit for all slots of a worker.
+//! The write batcher: group commit for all slots of a worker.
 //!
-//! Opens, renewals, settlements and marks each have a lane. A lane writes whatever is waiting as one
-//! statement and takes what arrived meanwhile as the next batch: no timer, so an idle worker answers
-//! in one round trip and a busy one shares it. Opens and settlements take turns on one connection, so that
-//! their batches are large; renewals, which must not be late, have others. A row that somebody else had locked for a moment goes
-//! into the next round by itself.
+//! Opens, renewals, settlements and marks each have a lane. A lane writes all waiting calls as one statement
+//! and takes what arrived meanwhile as the next batch: there is no timer, so an idle worker answers in one
+//! round trip and a busy one shares it. Opens and settlements take turns on one connection, so that their
+//! batches are large; renewals, which must not be late, have others. A row that another transaction has locked
+//! moves into the next round.
 //!
-//! Nothing is buffered beyond the calls that wait for their answer, so a crash loses no record: an
-//! unanswered open is found by its token, an unanswered settlement by the lease.
+//! Nothing is buffered beyond the calls that wait for their answer, so a crash loses no record: the token finds
+//! an unanswered open, the lease's expiry ends an unanswered settlement.
 
 mod lane;
 mod marks;
@@ -35,27 +35,27 @@ use self::renewals::Renewals;
 use self::settlements::Settlements;
 use crate::gate::Gate;
 
-/// Why a call has no answer.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// The database did not answer, or could not run the statement: nothing is known. Ask the same
-    /// again when it answers.
+    /// The database did not answer, or could not run the statement: the result is unknown. Repeat the same call
+    /// when the database answers again.
     #[error("the database did not answer")]
     Unanswered,
-    /// A value of this very call cannot be stored; nothing was written.
+    /// A value of this call cannot be stored; nothing was written.
     #[error("{0}")]
     Data(String),
-    /// The server refused the statement when it was run for this call alone; nothing was written.
+    /// The server refused the statement for this call alone; nothing was written.
     #[error("{0}")]
     Refused(WriteRefusal),
 }
 
-/// Why the server refused a statement for one row.
+/// The server's refusal of a statement for one row.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct WriteRefusal {
     pub(crate) reason: String,
-    /// Whether it can pass without anybody changing the row.
+    /// Whether it may pass without a change of the row.
     pub(crate) transient: bool,
 }
 
@@ -65,21 +65,21 @@ impl WriteRefusal {
     }
 }
 
-/// Who writes.
+/// The identity and settings of the worker that writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     /// This worker process.
     pub(crate) worker: ProcessId,
     /// `<instance>:<pid>`, for the audit.
     pub(crate) actor: String,
-    /// The task types it offers.
+    /// The task types that it offers.
     pub(crate) offers: Vec<Offer>,
     /// The lease of jobs without one of their own.
     pub(crate) lease: Duration,
 }
 
 impl Writer {
-    /// The names of the task types it offers, sorted.
+    /// Returns the names of the offered task types, sorted.
     pub(crate) fn types(&self) -> Vec<&str> {
         self.offers.iter().map(|offer| offer.task_type.as_str()).collect()
     }
@@ -106,12 +106,12 @@ impl WriteBatcher {
         }
     }
 
-    /// Asks to open a ticket.
+    /// Opens a ticket.
     pub(crate) async fn open(&self, request: OpenRequest) -> Result<Opening, WriteError> {
         self.opens.call(request).await
     }
 
-    /// Asks to renew a lease.
+    /// Renews a lease.
     pub(crate) async fn renew(
         &self,
         held: AttemptFence,
@@ -120,12 +120,12 @@ impl WriteBatcher {
         self.renewals.call((held, lease)).await
     }
 
-    /// Asks to record an attempt's end. Never answers [`SettleOutcome::Locked`] or [`SettleOutcome::Replaced`].
+    /// Records an attempt's end. Never answers [`SettleOutcome::Locked`] or [`SettleOutcome::Replaced`].
     pub(crate) async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome, WriteError> {
         self.settlements.call(settlement).await
     }
 
-    /// Asks to mark a ticket as published.
+    /// Marks a ticket as published.
     pub(crate) async fn mark(&self, published: PublishedTicket) -> Result<(), WriteError> {
         self.marks.call(published).await
     }

@@ -1,8 +1,8 @@
 //! The lane of opens.
 //!
-//! **Hung opens.** An open touches tables that a settlement does not, and may have to wait for somebody's lock on one
-//! of them. Settlements must not: for a minute after an open that was not answered in time, opens take their turns on
-//! a connection apart.
+//! **Hung opens.** An open touches tables that a settlement does not, and may wait for a lock on one of them.
+//! Settlements must not wait for it: for a minute after an open that was not answered in time, opens use a
+//! separate connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
@@ -20,26 +20,26 @@ use super::Writer;
 use super::lane::StatementKind;
 use crate::gate::Gate;
 
-/// What became of a ticket.
+/// The result of opening a ticket.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Opening {
-    /// The attempt is open and this worker's: run it.
+    /// The attempt is open and belongs to this worker: run it.
     Opened(Box<Opened>),
-    /// It came later than its job wants it to be begun: the execution is skipped, the ticket spent.
+    /// The firing is stale: the execution is skipped, and the ticket is used up.
     Skipped,
-    /// It opened nothing; what to do with the ticket instead. Never `Run` or `AskAgain`.
+    /// It opened nothing; the decision says what to do with the ticket. Never `Run` or `Retry`.
     Unopened(OpenDecision),
 }
 
-/// For so long after an open that hung the next ones keep out of the settlements' way.
+/// How long opens stay separate from settlements after one that hung.
 const SEPARATION: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub(super) struct Opens {
-    /// The settlements' too.
+    /// The connection that opens share with settlements.
     shared: Arc<Mutex<DedicatedConnection>>,
     separate: Arc<Mutex<DedicatedConnection>>,
-    /// Until when opens are apart.
+    /// Until when opens are separate.
     separate_until: StdMutex<Option<Instant>>,
     writer: Writer,
 }
@@ -101,7 +101,8 @@ impl Opens {
                     return Some(Opening::Skipped);
                 }
                 match unopened.get(&id) {
-                    // `Run` without a row to run: it ended in this moment, the next look will tell.
+                    // `Run` without an opened row: the attempt ended at this moment, and the next try sees
+                    // that.
                     None | Some(OpenDecision::Retry | OpenDecision::Run) => None,
                     Some(answer) => Some(Opening::Unopened(*answer)),
                 }
@@ -120,14 +121,14 @@ impl StatementKind for Opens {
         request.execution_id.get()
     }
 
-    /// The slot knows whether other opens were written since.
+    /// The slot compares the number of opens written since.
     fn refused(_: &Gate, _: &StoreError) {}
 
     async fn acquire_permit(&self) -> Self::Permit {
         if self.separate_until().is_some_and(|until| Instant::now() < until) {
             return Arc::clone(&self.separate).lock_owned().await;
         }
-        // Whoever has it still closes or gives it back, and the turn after that one closes it.
+        // If another call holds it, that one closes or returns it, or the next one does.
         if let Ok(mut separate) = self.separate.try_lock() {
             separate.close();
         }
@@ -139,9 +140,9 @@ impl StatementKind for Opens {
         shared: &mut Self::Permit,
         requests: &[OpenRequest],
     ) -> Result<Vec<Option<Opening>>, StoreError> {
-        // Whoever drops this in the middle leaves them apart.
+        // If this future is dropped half way, opens stay separate.
         let before = self.separate_until().replace(Instant::now() + SEPARATION);
-        // Without a connection there is nothing that this open could hold up.
+        // Without a connection this open cannot hold up anything.
         let mut connection =
             shared.acquire().await.inspect_err(|_| *self.separate_until() = before)?;
         let outcome = self.write_on(&mut connection, requests).await;

@@ -1,13 +1,13 @@
-//! The pruner: retention, daily at 3:00 UTC, by one replica.
+//! The pruner: applies the retention, daily at 3:00 UTC, on one replica.
 //!
-//! Small portions with rests in between, so that it is never in anybody's way; of each kind of thing in turn, so that
-//! however much there is of one, the others go. When a pass has come to its end for all of them, the database
-//! remembers that of that 3:00: so a pass that broke off, or a 3:00 at which no scheduler ran, is made up for, within a
-//! minute of the start; and of several replicas one makes it. A pass that was cut short by `MAX_PASS_DURATION` is followed by
-//! another.
+//! It removes small batches with pauses in between, so that it never delays other work, and takes the targets
+//! in turn, so that many rows of one target do not postpone the others. When a pass is complete for all
+//! targets, the database records that for that 3:00: so a pass that was interrupted, or a 3:00 at which no
+//! scheduler ran, is made up for within a minute of the start; and only one of several replicas makes it. A
+//! pass that `MAX_PASS_DURATION` cuts short is followed by another.
 //!
-//! A kind that cannot be gone on with (a right is missing, a statement takes too long even for a few rows) is left out
-//! of the pass, logged, and tried again later; the others come to their end.
+//! A target that cannot be continued (a missing privilege, a statement that takes too long even for a few rows)
+//! is left out of the pass, logged, and tried again later; the other targets are completed.
 
 mod turn;
 
@@ -28,23 +28,24 @@ use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 
 use turn::Turn;
 
-/// Rows of one transaction.
+/// Rows in one transaction.
 const MAX_BATCH_ROWS: i64 = 1_000;
-/// After a transaction that removed something. One that did not is rested after for as long as it took.
+/// Pause after a transaction that removed rows. Otherwise the pause is as long as the transaction took.
 const BATCH_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pass, of a million rows or more.
+/// The longest pass, enough for a million rows or more.
 const MAX_PASS_DURATION: Duration = Duration::from_mins(30);
-/// How often it asks the database what time it is, and how long it waits after a failure, doubled with each.
+/// Interval of the queries of the database's clock, and the first delay after a failure, doubled with each
+/// further one.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
-/// For one question; the server ends a statement before that.
+/// Timeout of one query; the server ends a statement earlier.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(35);
-/// For a portion, which is several statements: each of them has the limits of a statement, and one that takes too long
-/// makes the portion smaller.
+/// Timeout of a batch, which has several statements: each of them has its own limit, and one that takes too
+/// long makes the batch smaller.
 const BATCH_TIMEOUT: Duration = Duration::from_mins(5);
-/// After midnight UTC.
+/// Time after midnight UTC.
 const RUN_AT: TimeDelta = TimeDelta::hours(3);
 
-/// The loop.
+/// The loop that applies the retention.
 #[derive(Debug)]
 pub struct Pruner {
     store: Store,
@@ -53,14 +54,14 @@ pub struct Pruner {
     progress: Mutex<Progress>,
 }
 
-/// What this process knows of the latest 3:00.
+/// What this process knows about the latest 3:00.
 #[derive(Clone, Debug, Default)]
 struct Progress {
-    /// The latest 3:00 by which nothing was left to do.
+    /// The latest 3:00 whose pass is complete.
     done: Option<DateTime<Utc>>,
-    /// Of this 3:00, these things have come to their end.
+    /// The targets that are complete for this 3:00.
     finished_targets: (Option<DateTime<Utc>>, Vec<RetentionTarget>),
-    /// After a failure: not before, and how many there were in a row.
+    /// The earliest retry after a failure.
     retry: Option<DateTime<Utc>>,
     failures: u32,
 }
@@ -68,9 +69,9 @@ struct Progress {
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrunerReport {
-    /// Nothing is to be done until then.
+    /// Nothing is due before this instant.
     NotDue(DateTime<Utc>),
-    /// Another replica is at it; this one looks again.
+    /// Another replica holds the lock; this one checks again later.
     LockedElsewhere,
     /// A pass was made.
     Pass(PruneCounts),
@@ -79,18 +80,18 @@ pub enum PrunerReport {
 /// What a pass removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PruneCounts {
-    /// Executions that went.
+    /// Executions that were deleted.
     pub deleted: u64,
-    /// Executions with a caller's own key that were stripped to it.
+    /// Executions with a caller's own key of which only the key was kept.
     pub stripped: u64,
-    /// All other rows that went.
+    /// All other rows that were deleted.
     pub other: u64,
-    /// Whether it came to the end.
+    /// Whether the pass is complete.
     pub complete: bool,
 }
 
 impl Pruner {
-    /// Keeps things for as long as `terms` say. `stop` ends a pass early.
+    /// Creates the pruner with the retention times of `terms`. `stop` ends a pass early.
     pub fn new(store: Store, terms: RetentionPolicy, stop: CancellationToken) -> Self {
         Self { store, terms, stop, progress: Mutex::default() }
     }
@@ -99,7 +100,7 @@ impl Pruner {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until when there is nothing to do, as far as this process knows by itself.
+    /// Returns until when nothing is due, as far as this process knows without a query.
     fn not_due_until(&self, now: DateTime<Utc>, latest: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let progress = self.progress();
         if progress.done == Some(latest) {
@@ -116,7 +117,7 @@ impl Pruner {
         if !with_timeout(QUERY_TIMEOUT, retention::is_due(&self.store, self.terms, latest)).await? {
             return Ok(None);
         }
-        // A connection of its own: it is kept for as long as the pass.
+        // A dedicated connection, because the lock is held as long as the pass.
         let lock = ExclusiveLock::try_acquire_dedicated(&self.store, ExclusiveTask::Retention, now);
         let Some(mut lock) = with_timeout(QUERY_TIMEOUT, lock).await? else {
             return Ok(Some(PrunerReport::LockedElsewhere));
@@ -129,14 +130,14 @@ impl Pruner {
                 .await?;
         }
         pruned.complete = passed?;
-        // If that fails the lock is gone anyway, and the pass was made.
+        // If that fails, the lock is lost anyway, and the pass is complete.
         if let Err(error) = with_timeout(QUERY_TIMEOUT, lock.release()).await {
             tracing::debug!(%error, "the lock of retention was lost");
         }
         Ok(Some(PrunerReport::Pass(pruned)))
     }
 
-    /// Takes a portion of each thing in turn until all have come to their end; returns whether they have.
+    /// Removes a batch of each target in turn until all are complete; returns whether they are.
     async fn pass(
         &self,
         lock: &mut ExclusiveLock,
@@ -192,7 +193,7 @@ impl Pruner {
         Ok(portion)
     }
 
-    /// What has come to its end of the pass of `latest`.
+    /// Returns the targets that are complete in the pass of `latest`.
     fn finished_targets(&self, latest: DateTime<Utc>) -> Vec<RetentionTarget> {
         let mut progress = self.progress();
         if progress.finished_targets.0 != Some(latest) {
@@ -201,7 +202,7 @@ impl Pruner {
         progress.finished_targets.1.clone()
     }
 
-    /// Rests between two transactions; returns whether the pass goes on.
+    /// Pauses between two transactions; returns whether the pass continues.
     async fn pause_between_batches(
         &self,
         lock: &mut ExclusiveLock,
@@ -278,12 +279,12 @@ impl PruneCounts {
     }
 }
 
-/// Whether no other thing would fare better.
+/// Returns whether the error would also stop every other target.
 fn is_fatal_to_pass(error: &StoreError) -> bool {
     is_outage(error) && !matches!(error, StoreError::TooSlow(_))
 }
 
-/// The first 3:00 UTC strictly after `now`.
+/// Returns the first 3:00 UTC strictly after `now`.
 pub fn next_run(now: DateTime<Utc>) -> DateTime<Utc> {
     let today = now.date_naive().and_time(NaiveTime::MIN).and_utc() + RUN_AT;
     if today > now { today } else { today + Days::new(1) }

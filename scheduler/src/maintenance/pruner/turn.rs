@@ -1,20 +1,20 @@
-//! How far a pass of retention is with one kind of thing.
+//! Tracks the progress of a retention pass with one target.
 
 use sexton_store::StoreError;
 use sexton_store::retention::{Position, PrunedBatch, RetentionTarget};
 
-/// By this a portion becomes smaller that the database cannot do in the time of a statement.
+/// The batch size is divided by this when a batch exceeds the statement's time limit.
 const SHRINK_FACTOR: i64 = 10;
 
-/// One kind of thing in a pass.
+/// The state of one target in a pass.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) thing: RetentionTarget,
-    /// Where the next portion begins.
+    /// Where the next batch begins.
     pub(super) position: Position,
-    /// How many rows it has at most.
+    /// The most rows in the next batch.
     pub(super) batch_rows: i64,
-    /// The same, where nothing takes too long.
+    /// The most rows in a batch if no statement takes too long.
     max_batch_rows: i64,
     last: PrunedBatch,
     given_up: bool,
@@ -32,14 +32,14 @@ impl Turn {
         }
     }
 
-    /// The portion that was asked for was done: the next may be larger again.
+    /// Records a successful batch: the next may be larger again.
     pub(super) fn record_batch(&mut self, portion: PrunedBatch) {
         self.last = portion;
         self.batch_rows = (self.batch_rows * 2).min(self.max_batch_rows);
     }
 
-    /// The portion that was asked for failed: a smaller one may do, or the thing is given up for this pass. Returns
-    /// whether it is.
+    /// Records a failed batch: a smaller one may succeed, or the target is left out of this pass. Returns
+    /// whether it is left out.
     pub(super) fn record_failure(&mut self, error: &StoreError) -> bool {
         self.last = PrunedBatch::default();
         if matches!(error, StoreError::TooSlow(_)) && self.shrink_batch() {
@@ -54,24 +54,24 @@ impl Turn {
         true
     }
 
-    /// Makes the next portion smaller, if that can be.
+    /// Makes the next batch smaller, if possible.
     fn shrink_batch(&mut self) -> bool {
         let batch_rows = self.batch_rows;
         self.batch_rows = (batch_rows / SHRINK_FACTOR).max(1);
         self.batch_rows < batch_rows
     }
 
-    /// Whether the last portion removed anything.
+    /// Returns whether the last batch removed anything.
     pub(super) fn has_removed(&self) -> bool {
         self.last.removed + self.last.stripped > 0
     }
 
-    /// Whether nothing is left that could go.
+    /// Returns whether nothing is left to remove.
     pub(super) fn is_finished(&self) -> bool {
         self.last.is_last
     }
 
-    /// Whether it has another turn.
+    /// Returns whether it has another turn.
     pub(super) fn has_further_turn(&self) -> bool {
         !self.given_up && !self.last.is_last
     }

@@ -1,4 +1,4 @@
-//! A due job, for tests.
+//! Due jobs for tests.
 
 use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
@@ -10,7 +10,7 @@ use sexton_model::zone::Zone;
 use sexton_store::firing::DueJob;
 use uuid::Uuid;
 
-/// The job of that number, due on time.
+/// Returns the job with this number, due on time.
 pub(crate) fn job(number: u128, expression: &str) -> DueJob {
     let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
     DueJob {

@@ -1,5 +1,5 @@
-//! How long the pure functions on the way of an execution take, with values as they are in use. `make bench-model`
-//! runs it, and criterion compares with its run before.
+//! How long the pure functions of an execution's life take, with realistic values. `make bench-model` runs it, and
+//! criterion compares with its previous run.
 
 #![expect(missing_docs, reason = "criterion's macro writes the function")]
 
@@ -18,13 +18,13 @@ type Call = Box<dyn FnMut()>;
 
 /// One function with its values.
 struct Case {
-    /// Its name in criterion's folder: a new name is a new history.
+    /// Its name in criterion's folder: a new name begins a new history.
     name: &'static str,
-    /// Prepares the values, which is not measured.
+    /// Prepares the values, outside the measurement.
     prepare: fn() -> Call,
 }
 
-/// Keeps the compiler from leaving out a result.
+/// Keeps the compiler from optimising the result away.
 fn call<T: 'static>(mut function: impl FnMut() -> T + 'static) -> Call {
     Box::new(move || {
         black_box(function());

@@ -1,4 +1,4 @@
-//! The output of a task, line by line and as it is stored.
+//! A task's output, line by line and as it is stored.
 
 use std::hint::black_box;
 

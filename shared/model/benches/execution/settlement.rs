@@ -1,4 +1,4 @@
-//! The end of an attempt: what follows, its fingerprint, and the failed queue.
+//! The end of an attempt: the decision, its fingerprint, and the failed queue.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -50,7 +50,7 @@ fn short() -> Call {
     call(|| fingerprint(black_box(CLASS), black_box("connect to 10.1.4.27:5432: refused (111)")))
 }
 
-/// As long as workers keep one: much of it is ids, paths and numbers, which is what costs.
+/// A message of the maximum length, much of it ids, paths and numbers, which cost the most.
 fn long() -> Call {
     let part = "row 18423 of /srv/in/2026-03-20/batch-77.csv: id 0195b2f4-6c1e-7d3a-9f52-3b8e4c1d7a60, \
                 amount '12.50' is not a number; ";
@@ -58,7 +58,8 @@ fn long() -> Call {
     call(move || fingerprint(black_box("invalid_row"), black_box(&message)))
 }
 
-/// Most belong there; every tenth was requeued since. The seed of the map is fixed, so that two runs measure the same.
+/// Most messages belong there; every tenth execution was requeued since. The map's seed is fixed, so that two runs
+/// measure the same.
 fn sweep() -> Call {
     let number = AttemptNumber::new(4).expect("a number from 1");
     let mut rows = HashMap::<_, _, BuildHasherDefault<DefaultHasher>>::default();

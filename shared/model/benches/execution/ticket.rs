@@ -1,4 +1,4 @@
-//! The ticket: written by the scheduler, read by a worker, and what becomes of one that opens nothing.
+//! The ticket: written by the scheduler, read by a worker, and the decision for one that opens nothing.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -66,7 +66,8 @@ fn checked() -> Call {
     call(move || params::check(black_box(&sample).as_object().expect("an object")))
 }
 
-/// The random seed of a validator's maps makes one some percent dearer than another, so the calls go to several in turn.
+/// The random seed of a validator's maps makes one some percent slower than another, so the calls alternate between
+/// several.
 fn by_schema() -> Call {
     let schema = json!({
         "type": "object",

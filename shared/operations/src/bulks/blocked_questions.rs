@@ -1,4 +1,4 @@
-//! That the questions of a bulk wait for a worker that is not there, or that must not be there.
+//! Reports that a bulk's questions wait for a missing worker, or for the end of an old one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use crate::error::OperationError;
 use crate::text::line;
 
-/// Names that are told.
+/// Maximum number of names listed.
 const MAX_NAMED: usize = 5;
-/// Between two looks of one who watches.
+/// Pause between two polls of a watcher.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What the questions of a bulk wait for; none: nothing that its schedulers and workers do not see to.
+/// Returns why a bulk's questions are blocked; `None`: they are not.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub async fn find_blocked(
     Ok(bulk::list_blocked_questions(store, &[id], None).await?.remove(&id))
 }
 
-/// In words, on one line.
+/// Describes it on one line.
 pub fn describe_blocked(waits: &BlockedQuestions) -> String {
     let mut parts: Vec<String> = Vec::new();
     for one in waits.unheard.iter().take(MAX_NAMED) {
@@ -53,7 +53,7 @@ pub fn describe_blocked(waits: &BlockedQuestions) -> String {
     line(&parts.join("; "), 1_000)
 }
 
-/// What somebody who watches a bulk knows already of its blocked questions.
+/// A watcher's last known state of a bulk's blocked questions.
 #[derive(Debug, Default)]
 pub struct BlockedNotice {
     known: Option<BlockedQuestions>,
@@ -61,7 +61,7 @@ pub struct BlockedNotice {
 }
 
 impl BlockedNotice {
-    /// What the questions of a running bulk wait for, when it is something else than at the last call; looks every few
+    /// Returns why a running bulk's questions are blocked, if that differs from the last call; queries every few
     /// seconds.
     ///
     /// # Errors
@@ -87,10 +87,13 @@ impl BlockedNotice {
     }
 }
 
-/// Whether they wait for the same, however many.
+/// Returns whether both are blocked by the same workers, whatever the numbers.
 fn is_same_block(one: &BlockedQuestions, other: &BlockedQuestions) -> bool {
     let places = |waits: &BlockedQuestions| {
-        let each = waits.unheard.iter().map(|it| (it.task_type.clone(), it.pool.clone()));
+        let each = waits
+            .unheard
+            .iter()
+            .map(|question| (question.task_type.clone(), question.pool.clone()));
         each.collect::<BTreeSet<_>>()
     };
     places(one) == places(other) && one.old_workers == other.old_workers

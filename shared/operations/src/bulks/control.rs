@@ -1,4 +1,4 @@
-//! Lists bulks, shows one, stops one or lets it go on.
+//! Lists, shows, stops and resumes bulks.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use super::watch::find;
 use crate::actor::Actor;
 use crate::error::{BulkAction, Conflict, NotFound, OperationError};
 
-/// Executions that were not done, of one answer.
+/// Maximum number of refused executions in one answer.
 const MAX_REFUSED: i64 = 100;
 
-/// All that is known of a bulk.
+/// A bulk with its details.
 #[derive(Debug)]
 pub struct BulkDetails {
     /// The bulk.
     pub bulk: Bulk,
-    /// The first hundred executions that were not done, and why.
+    /// The first hundred refused executions, with the reasons.
     pub refused: Vec<Item>,
-    /// What its questions wait for; `None`: for nothing but schedulers and workers that are there.
+    /// Why its questions are blocked; `None`: they are not.
     pub waits: Option<BlockedQuestions>,
 }
 
@@ -37,7 +37,7 @@ pub async fn list(
     Ok(bulk::list(store, before, limit).await?)
 }
 
-/// What the questions of these bulks wait for, by the bulk's number.
+/// Returns why the questions of these bulks are blocked, by the bulk's number.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub async fn show(store: &Store, id: i64) -> Result<BulkDetails, OperationError>
     Ok(BulkDetails { bulk, refused, waits })
 }
 
-/// Stops a bulk: what is done stays done, the rest is left as it is.
+/// Stops a bulk: finished items stay done, the others are left as they are.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub async fn stop(
     stopped.map_err(|error| control_error(error, BulkAction::Stop))
 }
 
-/// Lets a bulk that was stopped or paused go on with the rest.
+/// Resumes a bulk that was stopped or paused.
 ///
 /// # Errors
 ///

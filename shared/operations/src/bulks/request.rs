@@ -1,4 +1,4 @@
-//! Previews a bulk, and writes it down.
+//! Previews and creates bulks.
 
 use serde_json::{Value, json};
 use sexton_model::bulk::BulkKind;
@@ -12,19 +12,20 @@ use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, OperationError};
 use crate::failed::selection::{Selection, current_attempts};
 
-/// Who says whether an effect has happened.
+/// Who checks whether an effect has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verifier<'a> {
     /// The verify tasks of the jobs that have one.
     Tasks,
-    /// Nobody, though jobs may have one.
+    /// No check, although jobs may have a verify task.
     Nobody,
     /// This command, on the operator's machine; see [`super::verify`].
     Command(&'a str),
 }
 
 impl Verifier<'_> {
-    /// As the store has it, where `any` job has a verify task: a bulk may select more than its preview has seen.
+    /// Returns the store's value, where `any` job has a verify task: a bulk may select more than its preview has
+    /// read.
     pub(super) const fn to_store(self, any: bool) -> Option<&'static str> {
         match self {
             Self::Command(_) => Some("command"),
@@ -35,34 +36,34 @@ impl Verifier<'_> {
     }
 }
 
-/// What is done, beside to which.
+/// A bulk's action and options.
 #[derive(Clone, Copy, Debug)]
 pub struct BulkAction<'a> {
     /// The kind.
     pub kind: BulkKind,
-    /// So many first; the rest only when all of these have ended well.
+    /// Size of the canary: the other executions follow only when all of these have ended well.
     pub canary: Option<u32>,
-    /// The pool they are sent to.
+    /// The pool for the executions; `None`: each its own.
     pub pool: Option<&'a str>,
-    /// Who is asked of each first.
+    /// The verifier that checks each first.
     pub verify: Verifier<'a>,
-    /// How fast; `None`: as fast as the tickets are published.
+    /// How many per time; `None`: as fast as the tickets are published.
     pub rate: Option<Rate>,
-    /// Why, for the audit.
+    /// The reason for the audit.
     pub reason: Option<&'a str>,
 }
 
 impl<'a> BulkAction<'a> {
-    /// Without any terms.
+    /// Makes a request without options.
     pub const fn new(kind: BulkKind, rate: Option<Rate>, reason: Option<&'a str>) -> Self {
         Self { kind, canary: None, pool: None, verify: Verifier::Nobody, rate, reason }
     }
 }
 
-/// What a bulk would do, as of the moment at which it was looked at.
+/// The effect of a bulk, as of its preview.
 #[derive(Debug)]
 pub struct BulkPreview {
-    /// How many executions of which jobs and pools.
+    /// Number of executions by job and pool.
     pub counts: Preview,
     targets: Targets,
 }
@@ -70,15 +71,15 @@ pub struct BulkPreview {
 #[derive(Debug)]
 enum Targets {
     Filter(Value),
-    /// Each at the attempt that it had then, so that a bulk never takes a later failure.
+    /// Each at the attempt number of the preview, so that a bulk never takes a later failure.
     Ids(Vec<(ExecutionId, AttemptNumber)>),
 }
 
-/// Counts what a bulk of this selection would do; changes nothing.
+/// Previews a bulk of this selection; changes nothing.
 ///
 /// # Errors
 ///
-/// [`OperationError::Failed`] for a filter while older failures are still being brought in: it would miss some.
+/// [`OperationError::Failed`] for a filter before older failures are fully backfilled: it would miss some.
 pub async fn preview(store: &Store, selection: &Selection) -> Result<BulkPreview, OperationError> {
     match selection {
         Selection::Filter(filter) => {
@@ -100,7 +101,7 @@ pub async fn preview(store: &Store, selection: &Selection) -> Result<BulkPreview
 }
 
 impl BulkPreview {
-    /// Refuses a bulk of nothing.
+    /// Refuses a bulk without executions.
     ///
     /// # Errors
     ///
@@ -112,7 +113,8 @@ impl BulkPreview {
         Ok(())
     }
 
-    /// Writes a bulk of what was previewed, and returns its number. A filter selects what had failed by the preview.
+    /// Creates the previewed bulk, and returns its number. A filter selects executions that had failed by the
+    /// preview.
     ///
     /// A crash before the commit leaves nothing; after it, the schedulers carry the bulk out.
     ///
@@ -143,11 +145,11 @@ impl BulkPreview {
     }
 }
 
-/// Finds a bulk whose discards can be taken back: it discarded, and has ended.
+/// Returns a bulk whose discards can be taken back: it has discarded, and has ended.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] for a bulk of another kind, [`Conflict::BulkStillDiscards`] for one that goes on.
+/// [`InvalidRequest`] for a bulk of another kind, [`Conflict::BulkStillDiscards`] for one that still runs.
 pub async fn find_discarding(store: &Store, id: i64) -> Result<Bulk, OperationError> {
     let bulk = find(store, id).await?;
     if bulk.kind != BulkKind::Discard.as_str() {
@@ -160,7 +162,7 @@ pub async fn find_discarding(store: &Store, id: i64) -> Result<Bulk, OperationEr
     Ok(bulk)
 }
 
-/// Refuses to restore what a bulk has not discarded.
+/// Checks that a bulk has discarded executions.
 ///
 /// # Errors
 ///
@@ -169,7 +171,7 @@ pub const fn check_discarded(bulk: &Bulk) -> Result<(), Conflict> {
     if bulk.done == 0 { Err(Conflict::NothingDiscarded(bulk.id)) } else { Ok(()) }
 }
 
-/// Writes a bulk that takes back what `discarding` has discarded, and returns its number.
+/// Creates a bulk that takes the discards of `discarding` back, and returns its number.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Requeues of a few executions whose jobs have a verify task: a bulk of them, since the question takes a while and must
-//! survive the program that asked.
+//! Requeues a few executions whose jobs have a verify task, by a bulk, since the question takes a while and must
+//! survive the program that asks.
 
 use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::error::OperationError;
 use crate::failed::actions::find_failed;
 
-/// How many of these executions are of jobs that have a verify task.
+/// Counts the executions among these whose jobs have a verify task.
 ///
 /// # Errors
 ///
@@ -24,15 +24,16 @@ pub async fn count_with_verify_task(
     Ok(bulk::count_with_verify_task(store, &raw).await?)
 }
 
-/// Writes a bulk that asks the verify task of each execution, at most 1,000, and requeues those whose effect has not
-/// happened; returns its number. With `attempt`, only at that attempt number; otherwise at the one that each has now.
+/// Creates a bulk that runs the verify task for each execution, at most 1,000, and requeues those whose effect has
+/// not happened; returns its number. With `attempt`, only at that attempt number; otherwise at the current one of
+/// each.
 ///
-/// A crash before it is written leaves nothing; after it the schedulers ask and requeue.
+/// A crash before the commit leaves nothing; after it the schedulers carry the bulk out.
 ///
 /// # Errors
 ///
-/// [`crate::error::Conflict::Execution`] for an execution that is not failed (at the attempt that was seen); nothing is
-/// written then.
+/// [`crate::error::Conflict::Execution`] for an execution that is not failed (at the attempt number that the operator
+/// saw); nothing is written then.
 pub async fn requeue(
     store: &Store,
     ids: &[ExecutionId],

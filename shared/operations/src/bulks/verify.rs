@@ -1,4 +1,4 @@
-//! Asks a command of each item of a bulk, before it is requeued.
+//! Runs a verify command for each item of a bulk, before the item is requeued.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use super::verify_command::run_command;
 use super::watch::find;
 use crate::error::OperationError;
 
-/// Commands that run at once.
+/// Maximum number of commands that run at once.
 const MAX_CONCURRENT_COMMANDS: usize = 4;
-/// Items of one page.
+/// Number of items in one page.
 const PAGE_ITEMS: i64 = 100;
-/// Items that are selected at once.
+/// Number of items selected in one transaction.
 const SELECT_BATCH_ITEMS: i64 = 2_000;
-/// While another one selects them.
+/// Pause between two polls while another process selects them.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What is asked, and who asks it.
+/// The bulk, the command and the operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Verification<'a> {
     /// The bulk.
     pub id: i64,
     /// The command.
     pub command: &'a str,
-    /// The operator, in whose name what has happened is resolved.
+    /// The operator, in whose name executions are resolved.
     pub by: AuditContext<'a>,
 }
 
-/// Asks the command of each item that nobody has answered for, until none is left or the bulk is stopped.
+/// Runs the command for each item without an answer, until none is left or the bulk is stopped.
 ///
-/// The commands run on this machine, four at a time. Dropped, it kills those that run; what is not answered then is
-/// asked when it is called again. So a crash loses the answers that were not recorded.
+/// The commands run on this machine, four at a time. A drop kills the running ones; the next call runs the command
+/// again for items without an answer. So a crash loses the answers that were not recorded.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub async fn verify_all(
             if bulk.prepared_at.is_some() {
                 return Ok(());
             }
-            // Whoever comes first selects; without a scheduler it is this command.
+            // Any process may select the items; without a scheduler this command does.
             if bulk::prepare(store, id, SELECT_BATCH_ITEMS, None).await?.is_none() {
                 sleep(POLL_INTERVAL).await;
             }
@@ -116,7 +116,7 @@ async fn verify_item(
     item: &Item,
 ) -> Result<(), OperationError> {
     let (answer, params) = match executions::find(store, item.execution_id).await? {
-        // Nothing is asked of it, and it is left: it may be failed again at this attempt before its turn.
+        // The command does not run for it, and it is left: it may fail again at this attempt before its turn.
         Some(row) if row.state != "failed" || row.attempt != item.seen => (
             VerifyAnswer::Unknown(format!("it is not failed at attempt {} any more", item.seen)),
             row.params,

@@ -1,8 +1,8 @@
-//! Asks a command whether the effect of a failed task has happened.
+//! Runs a command that checks whether the effect of a failed task has happened.
 //!
-//! It runs by `sh -c` on the operator's machine, with the execution's JSON on standard input and what a task
-//! gets in its environment. It answers by its exit status: 0, it has happened; 1, it has not. Anything else,
-//! a signal or the end of its time is no answer, and the execution is left as it is.
+//! `sh -c` runs it on the operator's machine, with the execution's JSON on standard input and a task's variables in
+//! its environment. Its exit status is the answer: 0, it has happened; 1, it has not. Any other status, a signal or a
+//! timeout is no answer, and the execution is left as it is.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,8 +18,7 @@ use tokio::time::timeout;
 /// How long a command may take.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The shell and all that it has started: killed when this is dropped, before the shell is waited for, so that the
-/// number is still theirs.
+/// The shell's process group: a drop kills it before the shell is reaped, so that the number still belongs to it.
 struct ProcessGroup(Option<Pid>);
 
 impl ProcessGroup {
@@ -27,7 +26,7 @@ impl ProcessGroup {
         Self(child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
     }
 
-    /// The shell has ended by itself.
+    /// Keeps the group, because the shell has ended by itself.
     const fn disarm(&mut self) {
         self.0 = None;
     }
@@ -41,7 +40,7 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Runs `command` for an execution. Dropped, it is killed, with all that it has started.
+/// Runs `command` for an execution. A drop kills it, with all its children.
 pub async fn run_command(command: &str, execution: &Execution) -> VerifyAnswer {
     run_command_within(command, execution, COMMAND_TIMEOUT).await
 }
@@ -52,7 +51,7 @@ async fn run_command_within(command: &str, execution: &Execution, limit: Duratio
         return unknown("the execution is no JSON".to_owned());
     };
     let mut shell = Command::new("sh");
-    // As a task has them.
+    // The same variables as for a task.
     match &execution.target {
         Some(target) => shell.env("SEXTON_TARGET", target),
         None => shell.env_remove("SEXTON_TARGET"),
@@ -80,7 +79,7 @@ async fn run_command_within(command: &str, execution: &Execution, limit: Duratio
     let stdin = child.stdin.take();
     let answer = async {
         if let Some(mut stdin) = stdin {
-            // One that reads nothing closes it early.
+            // A command that reads no input closes it early.
             let _ = stdin.write_all(&document).await;
         }
         child.wait().await

@@ -1,4 +1,4 @@
-//! How far a bulk is, for somebody who waits for its end.
+//! Reports a bulk's progress to a waiting program.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use super::verify_command::COMMAND_TIMEOUT;
 use crate::error::{NotFound, OperationError};
 
-/// When no answer has come for so long, nobody's command is being asked.
+/// Without an answer for this long, no operator's command is running.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(COMMAND_TIMEOUT.as_secs() + 5);
-/// A scheduler that was not heard of for so long is not at work, in milliseconds.
+/// A scheduler without a heartbeat for this long is inactive, in milliseconds.
 const MAX_HEARTBEAT_AGE_MS: i64 = 30_000;
 
-/// Finds a bulk.
+/// Returns a bulk.
 ///
 /// # Errors
 ///
@@ -23,19 +23,19 @@ pub async fn find(store: &Store, id: i64) -> Result<Bulk, OperationError> {
     Ok(bulk::find(store, id).await?.ok_or(NotFound::Bulk(id))?)
 }
 
-/// How far a bulk is.
+/// A bulk's progress.
 #[derive(Debug)]
 pub struct BulkProgress {
     /// The bulk.
     pub bulk: Bulk,
-    /// Executions for which an operator's command has to answer before anything is done.
+    /// Number of executions that wait for an operator's command.
     pub unanswered: u64,
-    /// Whether nothing is left to do but what waits for answers, and none has come for more than a minute.
+    /// Whether all remaining items wait for answers, and none has come for more than a minute.
     pub is_stalled: bool,
 }
 
 impl BulkProgress {
-    /// Whether the bulk goes on by itself.
+    /// Returns whether the bulk continues by itself.
     pub fn is_running(&self) -> bool {
         is_running(&self.bulk)
     }
@@ -45,17 +45,17 @@ impl BulkProgress {
 #[derive(Debug)]
 pub struct Watch {
     id: i64,
-    /// How many were unanswered, and since when it is so many.
+    /// Number of items without an answer, and since when it has not changed.
     waiting: (u64, Instant),
 }
 
 impl Watch {
-    /// Of the bulk of this number.
+    /// Watches the bulk with this number.
     pub fn new(id: i64) -> Self {
         Self { id, waiting: (0, Instant::now()) }
     }
 
-    /// Looks once.
+    /// Reads the progress once.
     ///
     /// # Errors
     ///
@@ -72,17 +72,19 @@ impl Watch {
     }
 }
 
-/// Whether a scheduler is at work, without which no bulk goes on.
+/// Returns whether a scheduler is active, without which no bulk continues.
 ///
 /// # Errors
 ///
 /// Those of the database.
 pub async fn is_scheduler_running(store: &Store) -> Result<bool, OperationError> {
     let all = instances::list(store, None).await?;
-    Ok(all.iter().any(|it| it.kind == "scheduler" && it.silent_ms < MAX_HEARTBEAT_AGE_MS))
+    Ok(all
+        .iter()
+        .any(|instance| instance.kind == "scheduler" && instance.silent_ms < MAX_HEARTBEAT_AGE_MS))
 }
 
-/// How many of a bulk that goes on wait for a command's answer.
+/// Counts the items of a running bulk that wait for a command's answer.
 async fn count_unanswered(store: &Store, bulk: &Bulk) -> Result<u64, OperationError> {
     let waits = is_running(bulk) && bulk.verify.as_deref() == Some("command");
     if waits { Ok(bulk::count_unasked(store, bulk.id).await?) } else { Ok(0) }
@@ -92,7 +94,7 @@ fn is_running(bulk: &Bulk) -> bool {
     matches!(bulk.state.as_str(), "preparing" | "running")
 }
 
-/// How far a bulk is, in words.
+/// Describes a bulk's progress in words.
 pub fn summary(bulk: &Bulk) -> String {
     let done = match bulk.kind.as_str() {
         "discard" => "discarded",

@@ -1,6 +1,6 @@
-//! The list of findings: for each its severity, what is wrong, what to do, and what `--fix` does.
+//! The list of findings: for each its severity, problem, remedy, and the repair of `--fix`.
 //!
-//! Names of findings are part of the documented interface: scripts match them, so none is renamed.
+//! Names of findings are part of the documented interface: scripts match them, so they never change.
 
 use std::fmt::Write as _;
 
@@ -12,30 +12,30 @@ use sexton_model::lint::Severity::{self, Error, Note, Warning};
 pub struct CodeEntry {
     /// The name that scripts match.
     pub name: &'static str,
-    /// The severity, at the worst.
+    /// The highest severity.
     pub severity: Severity,
-    /// What is wrong: whole sentences.
+    /// The problem, in whole sentences.
     pub what: &'static str,
-    /// What an operator does about it: whole sentences.
+    /// The operator's remedy, in whole sentences.
     pub remedy: &'static str,
-    /// What `--fix` does: a verb with its object, which the subject `--fix` precedes.
+    /// The repair: a verb with its object, which the subject `--fix` precedes.
     pub fix: Option<&'static str>,
 }
 
-/// Declares the codes and their entries in one place, so that neither can lack the other.
+/// Declares the codes and their entries in one place, so that neither can be missing.
 macro_rules! findings {
     ($($code:ident $name:literal $severity:ident $what:literal $remedy:literal $fix:expr;)*) => {
-        /// A finding of the list.
+        /// The code of a finding.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Code {
             $(#[doc = $what] $code,)*
         }
 
         impl Code {
-            /// All of them, in the order of the list.
+            /// All codes, in the order of the list.
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
-            /// Its entry.
+            /// Returns its entry.
             pub const fn entry(self) -> CodeEntry {
                 match self {
                     $(Self::$code => CodeEntry {
@@ -226,7 +226,7 @@ findings! {
 }
 
 impl Code {
-    /// What scripts call it.
+    /// Returns the name that scripts match.
     pub const fn as_str(self) -> &'static str {
         self.entry().name
     }
@@ -238,7 +238,7 @@ impl Serialize for Code {
     }
 }
 
-/// The tables of docs/operations/doctor.md: one for each severity, the worst first.
+/// Returns the tables of docs/operations/doctor.md: one for each severity, the worst first.
 pub fn tables() -> String {
     let mut tables = String::new();
     for (severity, heading) in [(Error, "Errors"), (Warning, "Warnings"), (Note, "Notes")] {

@@ -1,4 +1,4 @@
-//! What was gathered: values, as the servers said them, and no judgement.
+//! The gathered facts: the servers' values, without judgement.
 
 use std::time::Duration;
 
@@ -14,88 +14,88 @@ use sexton_store::reconcile::OverduePool;
 use sexton_store::schema::InvalidIndex;
 use sexton_store::status::{Overview, PoolCounts};
 
-/// Everything.
+/// All facts.
 #[derive(Debug)]
 pub struct Facts {
     /// This program's version.
     pub version: &'static str,
-    /// The database, or why it could not be asked.
+    /// The database's facts, or why the query failed.
     pub database: Result<Database, String>,
-    /// The broker, or why it could not be asked.
+    /// The broker's facts, or why the query failed.
     pub broker: Result<Broker, String>,
 }
 
 /// The database.
 #[derive(Debug)]
 pub struct Database {
-    /// Where it is, without secrets.
+    /// Its address, without secrets.
     pub place: String,
-    /// Whether it is on this host, by its name.
+    /// Whether its name stands for this host.
     pub local: bool,
     /// The server and this session.
     pub server: Server,
-    /// The middle one of five round trips.
+    /// The median of five round trips.
     pub latency: Duration,
     /// How far this host's clock is ahead of the database's, in milliseconds; negative: behind.
     pub host_ahead_ms: i64,
-    /// The schema.
+    /// The applied migrations.
     pub migrations: Migrations,
-    /// Indexes that no question uses.
+    /// Indexes that no query uses.
     pub invalid_indexes: Vec<InvalidIndex>,
-    /// Why notifications do not arrive; none: they do.
+    /// Why notifications do not arrive; `None`: they do.
     pub notification_failure: Option<String>,
-    /// What the role may not do.
+    /// Privileges that the role lacks.
     pub missing_privileges: Vec<MissingPrivileges>,
-    /// What the rows say, or why they could not be asked.
+    /// Facts from the rows, or why the query failed.
     pub rows: Result<Rows, String>,
 }
 
-/// What the rows say.
+/// Facts from the rows.
 #[derive(Debug)]
 pub struct Rows {
-    /// Counts over everything.
+    /// Counts over the whole platform.
     pub overview: Overview,
     /// By pool.
     pub pools: Vec<PoolCounts>,
-    /// Who has not said goodbye.
+    /// Processes that have not stopped.
     pub processes: Vec<Process>,
-    /// Leases that are over.
+    /// Leases that have ended.
     pub leases: OverdueLeases,
-    /// What RabbitMQ did to queues of its own accord within the last day.
+    /// RabbitMQ's own interventions in queues within the last day.
     pub incidents: Vec<RecordedIncident>,
-    /// Whether catch-up is held.
+    /// The hold, if catch-up is held.
     pub hold: Option<Hold>,
-    /// Tickets that seem lost.
+    /// Overdue tickets, which may be lost.
     pub overdue: Vec<OverduePool>,
-    /// Failed rows.
+    /// The number of failed rows.
     pub failed: FailedCounts,
-    /// Raw messages in the failed queue, by the last sweep.
+    /// Unknown messages in the failed queue, by the last sweep.
     pub unknown_messages: i64,
-    /// The newest time zone data that a cursor was computed by.
+    /// The newest time zone data among the cursors.
     pub newest_tz: Option<String>,
-    /// Verify tasks that no worker at work offers where they are asked.
+    /// Verify tasks that no active worker offers in the pool that needs them.
     pub unoffered: Vec<UnofferedVerifyTask>,
-    /// Workers at work that know nothing of questions; not asked for unless some job names a verify task.
+    /// Active workers too old for questions; not read unless a job names a verify task.
     pub old_workers: Vec<OldWorker>,
 }
 
-/// The broker.
+/// The broker's facts.
 #[derive(Debug)]
 pub struct Broker {
-    /// Where it is, without secrets.
+    /// Its address, without secrets.
     pub place: String,
-    /// Whether it is on this host, by its name.
+    /// Whether its name stands for this host.
     pub local: bool,
     /// Whether the connection is encrypted.
     pub encrypted: bool,
     /// The user's name.
     pub user: String,
-    /// What was found.
+    /// The state of its queues.
     pub examined: Diagnostics,
 }
 
 impl Facts {
-    /// What the rows say, if they could be asked.
+    /// Returns the facts from the rows, if the query succeeded.
     pub fn rows(&self) -> Option<&Rows> {
         self.database.as_ref().ok()?.rows.as_ref().ok()
     }

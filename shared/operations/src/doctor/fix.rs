@@ -1,8 +1,8 @@
-//! What `--fix` does: only what is safe while the platform works, and can be done twice.
+//! Makes the repairs of `--fix`: only those that are safe while the platform works, and repeatable.
 //!
-//! Each repair is one of the platform's own statements, or what a scheduler does when it connects.
-//! Whose decision needs settings that only a scheduler has (what follows a lost attempt) is left to
-//! it. A process that dies in between leaves the audit's record and perhaps the repair.
+//! Each repair is one of the platform's own statements, or what a scheduler does when it connects. Decisions that
+//! need a scheduler's settings (what follows a lost attempt) are left to a scheduler. A process that dies in between
+//! leaves the audit's record and perhaps the repair.
 
 use std::time::Duration;
 
@@ -21,30 +21,30 @@ use super::gather::link_settings;
 use super::{Code, Finding};
 use crate::connect::{ConnectError, Connector};
 
-/// A process that was silent for so long is not heard of again, and if it is, says so itself.
+/// Silence after which a process is marked as stopped; its next heartbeat would clear the mark.
 pub const MARK_STOPPED_AFTER_MS: i64 = 3_600_000;
 
-/// Rows that are owed again in one statement.
+/// Number of tickets marked as unpublished by one statement.
 const BATCH_ROWS: i64 = 500;
-/// For connecting and declaring.
+/// Time limit for connecting and declaring.
 const DECLARE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What became of a repair.
+/// The result of a repair.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Repair {
     /// The finding.
     pub code: Code,
     /// Whether it was done.
     pub done: bool,
-    /// What was done, or why not.
+    /// The repair, or why it failed.
     pub what: String,
 }
 
-/// Puts right what can be, each finding at most once.
+/// Repairs the findings that it can, each at most once.
 ///
 /// # Errors
 ///
-/// The database is away. What was done before that is done.
+/// The database is unavailable. Earlier repairs stay.
 pub async fn fix(
     connector: &Connector<'_>,
     facts: &Facts,
@@ -73,7 +73,7 @@ pub async fn fix(
     Ok(all)
 }
 
-/// As a scheduler does when it connects.
+/// Declares the queues and exchanges, as a scheduler does when it connects.
 async fn declare_topology(settings: &ConsoleSettings, rows: &Rows) -> Result<String, String> {
     let named = rows.pools.iter().filter_map(|counts| counts.pool.parse::<PoolName>().ok());
     let pools: Vec<PoolName> = named.collect();
@@ -94,7 +94,7 @@ async fn republish_tickets(store: &Store, facts: &Facts, rows: &Rows) -> Result<
     let mut unpublished = 0;
     for overdue in &rows.overdue {
         let pool = overdue.pool.as_str();
-        // Of a queue that was not looked at nothing is known.
+        // A queue that was not examined has an unknown length.
         let empty = broker.examined.main_ready.get(pool).is_some_and(|ready| *ready == 0);
         loop {
             let again = reconcile::mark_unpublished(store, &overdue.pool, empty, BATCH_ROWS, None);
@@ -120,7 +120,7 @@ async fn republish_parked(store: &Store, facts: &Facts) -> Result<String, String
         None => return Err("a sweep is under way, and tells what is missing".into()),
     }
     let (mut unpublished, mut after) = (0, ScanPosition::START);
-    // What is published from now on is not missing.
+    // Tickets published from now on are not missing.
     let before = facts.rows().map_or_else(clock::now, |rows| rows.overview.now);
     loop {
         let again =

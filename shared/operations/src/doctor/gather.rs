@@ -1,4 +1,4 @@
-//! Asking both servers. Every question has a limit; what does not answer is a fact, too.
+//! Queries both servers. Every query has a time limit; a missing answer is a fact, too.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use tokio::time::{Instant, timeout};
 use super::facts::{Broker, Database, Facts, Rows};
 use crate::connect::{ConnectError, Connector};
 
-/// For all questions to one server.
+/// Time limit for all queries to one server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
-/// For one step with the broker.
+/// Time limit for one step with the broker.
 const BROKER_STEP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Round trips of which the middle one counts.
+/// Number of round trips whose median counts.
 const PING_COUNT: usize = 5;
-/// A lease is over for a moment whenever a worker has died, until the rescuer has seen it for that long.
+/// How long an ended lease is normal: after a worker's death the rescuer must first see it for that long.
 const LEASE_GRACE_MS: i64 = 15_000;
-/// The most pools that are looked for on the broker.
+/// Maximum number of pools examined on the broker.
 const MAX_POOLS: usize = 50;
 
-/// Asks both servers.
+/// Gathers the facts of both servers.
 ///
 /// # Errors
 ///
-/// `DATABASE_URL` is not set. Nothing else is an error here.
+/// `DATABASE_URL` is not set. All other failures are facts.
 pub async fn gather(connector: &Connector<'_>) -> Result<Facts, SettingsErrors> {
     let settings = connector.settings;
     let place = settings.database_url()?.to_string();
@@ -100,7 +100,7 @@ async fn rows(store: &Store) -> Result<Rows, StoreError> {
         hold: catch_up::find_hold(store).await?,
         overdue: reconcile::list_overdue_pools(store, None).await?,
         failed: parked_messages::count_failed(store).await?,
-        // Those that there was no room for are nobody's as well.
+        // Messages beyond the record's limit are unknown as well.
         unknown_messages: unknown_messages::count_queued(store).await?
             + unknown_messages::overflow(store).await?.map_or(0, |over| over.messages),
         newest_tz: doctor::newest_tz_data(store).await?,
@@ -125,7 +125,7 @@ async fn broker(settings: &ConsoleSettings, pools: &[PoolName]) -> Result<Broker
     })
 }
 
-/// How the doctor connects to the broker.
+/// Returns the doctor's connection settings for the broker.
 pub(super) fn link_settings(
     settings: &ConsoleSettings,
     pools: &[PoolName],
@@ -149,10 +149,10 @@ fn too_slow(server: &str) -> String {
     format!("the {server} did not answer all questions within {} s", SERVER_TIMEOUT.as_secs())
 }
 
-/// Of a URL without secrets.
+/// Returns the host of a URL without secrets.
 fn host_of(shown: &str) -> String {
-    let rest = shown.split_once("://").map_or(shown, |(_, rest)| rest);
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let address = shown.split_once("://").map_or(shown, |(_, address)| address);
+    let authority = address.split(['/', '?']).next().unwrap_or_default();
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
     match place.strip_prefix('[').and_then(|v6| v6.split_once(']')) {
         Some((v6, _)) => v6.to_owned(),
@@ -160,7 +160,7 @@ fn host_of(shown: &str) -> String {
     }
 }
 
-/// Whether a name stands for this host: nothing (a socket), `localhost`, a loopback address.
+/// Returns whether a name stands for this host: empty (a socket), `localhost`, a loopback address.
 fn is_local(host: &str) -> bool {
     host.is_empty() || host == "localhost" || host == "::1" || host.starts_with("127.")
 }

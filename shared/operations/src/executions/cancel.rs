@@ -1,4 +1,4 @@
-//! Ends an execution that waits or runs.
+//! Cancels executions that wait or run.
 
 use sexton_model::id::ExecutionId;
 use sexton_service::fault;
@@ -8,12 +8,12 @@ use sexton_store::operator::{self, Cancelled};
 use crate::actor::Actor;
 use crate::error::{ExecutionAction, OperationError, action_error};
 
-/// Ends an execution that waits; asks the worker of one that runs to end it. One transaction, with its record in the
+/// Cancels a waiting execution; requests it of the worker of a running one. One transaction, with its record in the
 /// audit.
 ///
 /// # Errors
 ///
-/// [`crate::error::Conflict`] for one that has ended or failed, or whose cancel was requested before.
+/// [`crate::error::Conflict`] for one that has ended or failed, or whose cancel is already requested.
 pub async fn cancel(
     store: &Store,
     id: ExecutionId,

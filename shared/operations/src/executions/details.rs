@@ -1,4 +1,4 @@
-//! All that the rows say of one execution.
+//! The details of one execution.
 
 use serde_json::{Value, json};
 use sexton_store::Store;
@@ -11,21 +11,21 @@ use crate::error::OperationError;
 use crate::execution_ids;
 use crate::secrets::{mask_actions, mask_executions};
 
-/// The most attempts of one answer.
+/// Maximum number of attempts in one answer.
 pub const MAX_ATTEMPTS: i32 = 100;
 
-/// An execution, its attempts and what was done to it.
+/// An execution, its attempts, and operators' actions on it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExecutionDetails {
     /// The row.
     pub execution: Execution,
     /// The newest [`MAX_ATTEMPTS`], oldest first.
     pub attempts: Vec<Attempt>,
-    /// What operators did, oldest first.
+    /// Operators' actions, oldest first.
     pub actions: Vec<OperatorAction>,
 }
 
-/// Reads an execution; unless `unmasked`, without what looks like a secret.
+/// Reads an execution; unless `unmasked`, masks values that look like secrets.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub async fn find(
 }
 
 impl ExecutionDetails {
-    /// As one document: the row's columns, and besides `attempts` and `operator_actions`.
+    /// Returns one document: the row's columns, and `attempts` and `operator_actions`.
     ///
     /// # Errors
     ///

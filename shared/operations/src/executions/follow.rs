@@ -1,7 +1,7 @@
-//! What an execution writes, as it is stored, until it ends.
+//! Follows the output of an execution, as it is stored, until it ends.
 //!
-//! [`Follower::poll`] reads what is new since the last call; a worker stores about once a second. What was removed
-//! before it was read (of a task that writes very much) is an event of its own.
+//! [`Follower::poll`] reads the output since the last call; a worker stores about once a second. Output that was
+//! removed before it was read (of a task that writes very much) is an event of its own.
 
 use sexton_model::output::{Chunk, Line, Missing};
 use sexton_model::state::State;
@@ -13,21 +13,21 @@ use super::output::{join_chunks, no_attempt, parse_legacy_output};
 use crate::error::OperationError;
 use crate::execution_ids;
 
-/// Chunks of one answer, each of some 32 KiB.
+/// Maximum number of chunks in one answer, each of some 32 KiB.
 const PAGE_CHUNKS: i64 = 16;
-/// Attempts of one answer.
+/// Maximum number of attempts in one answer.
 const PAGE_ATTEMPTS: i64 = 100;
 
-/// Something that is new. All but the last are of one attempt, by its number.
+/// An event. All but the last belong to one attempt, given by its number.
 #[derive(Clone, PartialEq, Debug)]
 pub enum OutputEvent {
-    /// A line was written.
+    /// The attempt wrote a line.
     Line(i32, Line),
-    /// Lines were written and removed before they were read.
+    /// Lines were removed before they were read.
     Missing(i32, Missing),
-    /// The attempt ended so.
+    /// The attempt ended with this outcome.
     AttemptEnded(i32, String),
-    /// The execution has ended, or waits for an operator: it is in this state.
+    /// The execution has ended, or waits for an operator, in this state.
     ExecutionEnded(String),
 }
 
@@ -36,19 +36,19 @@ pub enum OutputEvent {
 pub struct Follower {
     id: Uuid,
     position: Position,
-    /// Not the others.
+    /// The attempt to follow; `None`: all.
     only_attempt: Option<i32>,
 }
 
-/// How far somebody has read.
+/// A reader's position.
 #[derive(Clone, Copy, Default, Debug)]
 struct Position {
     /// The attempt; 0 before the first.
     number: i32,
-    /// Its last line that was read, and how many bytes it had written by then.
+    /// Its last line that was read, and the number of bytes up to there.
     line: i64,
     bytes: i64,
-    /// Its end was read.
+    /// Whether its end was read.
     ended: bool,
 }
 
@@ -57,7 +57,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`crate::error::NotFound`] for an attempt that is not there.
+    /// [`crate::error::NotFound`] for an attempt that does not exist.
     pub async fn begin(
         store: &Store,
         id: Uuid,
@@ -72,20 +72,20 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Hands what is new to `event`, in order; returns whether that was the end. If it fails it may be called again:
-    /// nothing is handed over twice, as long as `event` takes it.
+    /// Passes new events to `event`, in order; returns whether that was the end. After an error the call may be
+    /// repeated: no event is passed twice, as long as `event` accepts it.
     ///
     /// # Errors
     ///
     /// [`crate::error::NotFound::Execution`], [`OperationError::Failed`] for output that cannot be read, those of the
-    /// database, and what `event` returns.
+    /// database, and those of `event`.
     pub async fn poll<E: From<OperationError>>(
         &mut self,
         store: &Store,
         event: &mut impl FnMut(OutputEvent) -> Result<(), E>,
     ) -> Result<bool, E> {
         let from = self.position.number;
-        // Asked first: what was written before an end is stored by then.
+        // Read first: output from before an attempt's end is stored by then.
         let statuses = list_attempt_statuses(store, self.id, from, PAGE_ATTEMPTS).await;
         let Some((state, attempts)) = statuses.map_err(OperationError::from)? else {
             return Err(execution_ids::missing(self.id).into());
@@ -105,7 +105,7 @@ impl Follower {
         Ok(ended)
     }
 
-    /// Reads what an attempt has written since, and its end.
+    /// Reads an attempt's new output, and its end.
     async fn follow_attempt<E: From<OperationError>>(
         &mut self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! Pages of executions, by what people know of them.
+//! Pages of executions, by a filter.
 
 use chrono::{DateTime, Utc};
 use sexton_model::state::State;
@@ -9,13 +9,13 @@ use crate::error::{InvalidRequest, OperationError};
 use crate::secrets::mask_executions;
 use crate::{execution_ids, instants, job_names};
 
-/// The most conditions on params.
+/// Maximum number of conditions on params.
 const MAX_CONDITIONS: usize = 20;
 
-/// Which executions, as a person writes it; all that is given must hold.
+/// A filter for executions, in texts; an execution must meet every condition that is set.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ExecutionRequest<'a> {
-    /// Of this job, even if it was deleted.
+    /// Of this job, even a deleted one.
     pub job: Option<&'a str>,
     /// In one of these states; empty: in any.
     pub states: &'a [State],
@@ -27,17 +27,17 @@ pub struct ExecutionRequest<'a> {
     pub params: &'a [ParamMatch],
     /// With an attempt by this worker: the instance's name or the process's id.
     pub worker: Option<&'a str>,
-    /// Only older ones than the execution whose id begins so.
+    /// Only older ones than the execution whose id begins with this.
     pub before: Option<&'a str>,
 }
 
 impl ExecutionRequest<'_> {
-    /// Reads the request; `now` is the database's clock.
+    /// Parses the request; `now` is the database's clock.
     ///
     /// # Errors
     ///
     /// [`InvalidRequest`] for an instant or an id that cannot be read, [`crate::error::NotFound`] for a job or an
-    /// execution that is not there.
+    /// execution that does not exist.
     pub async fn read(
         self,
         store: &Store,
@@ -78,11 +78,11 @@ pub async fn list(
     Ok(found)
 }
 
-/// Reads conditions on params, each as in `a.b=value`.
+/// Parses conditions on params, each as in `a.b=value`.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] for one that is none, and for more than 20.
+/// [`InvalidRequest`] for an invalid one, and for more than 20.
 pub fn read_conditions(texts: &[String]) -> Result<Vec<ParamMatch>, InvalidRequest> {
     let params = texts.iter().map(|text| condition(text)).collect::<Result<Vec<_>, _>>()?;
     if params.len() > MAX_CONDITIONS {
@@ -92,7 +92,7 @@ pub fn read_conditions(texts: &[String]) -> Result<Vec<ParamMatch>, InvalidReque
     Ok(params)
 }
 
-/// `a.b=value`.
+/// Parses one condition, as in `a.b=value`.
 fn condition(text: &str) -> Result<ParamMatch, InvalidRequest> {
     match text.split_once('=') {
         Some((path, value)) if !path.is_empty() && path.split('.').all(|step| !step.is_empty()) => {

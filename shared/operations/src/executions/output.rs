@@ -1,4 +1,4 @@
-//! What an attempt wrote.
+//! An attempt's output.
 
 use serde_json::Value;
 use sexton_model::output::{Chunk, Output};
@@ -10,9 +10,9 @@ use crate::error::{NotFound, OperationError};
 use crate::execution_ids;
 use crate::text::line;
 
-/// More chunks than a worker leaves of one attempt.
+/// More chunks than a worker keeps of one attempt.
 const MAX_CHUNKS: i64 = 1_000;
-/// Of what is wrong with output that cannot be read.
+/// Maximum length of an error about output that cannot be read, in characters.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// An attempt and its output.
@@ -20,18 +20,18 @@ const MAX_ERROR_CHARS: usize = 200;
 pub struct WrittenOutput {
     /// The attempt's number.
     pub number: i32,
-    /// How it ended; `None`: it runs.
+    /// Its outcome; `None`: it runs.
     pub outcome: Option<String>,
-    /// All that is kept; `None`: it wrote nothing.
+    /// All kept output; `None`: it wrote nothing.
     pub output: Option<Output>,
 }
 
-/// Reads what an attempt wrote; without a number, the last one.
+/// Reads the output of an attempt; without a number, of the last one.
 ///
 /// # Errors
 ///
-/// [`NotFound`] for an execution, or an attempt of it, that is not there; [`OperationError::Failed`] for output that
-/// cannot be read.
+/// [`NotFound`] for an execution or an attempt that does not exist; [`OperationError::Failed`] for output that cannot
+/// be read.
 pub async fn read(
     store: &Store,
     id: Uuid,
@@ -44,7 +44,7 @@ pub async fn read(
     Ok(WrittenOutput { number: found.number, outcome: found.outcome, output })
 }
 
-/// Why an execution has no such attempt.
+/// Returns the error for an attempt that does not exist.
 pub(crate) async fn no_attempt(store: &Store, id: Uuid, number: Option<i32>) -> OperationError {
     let execution = match executions::find(store, id).await {
         Ok(Some(execution)) => execution,
@@ -70,20 +70,20 @@ async fn read_attempt(
     before.transpose().map_err(OperationError::Failed)
 }
 
-/// The output that an attempt's chunks hold.
+/// Returns the output in an attempt's chunks.
 ///
 /// # Errors
 ///
-/// What to do about a row that no worker of this version wrote.
+/// The remedy for a row that no worker of this version wrote.
 pub fn join_chunks(number: i32, chunks: &[Chunk]) -> Result<Output, String> {
     Output::of(chunks).map_err(|error| unreadable(number, "attempt_output", &error.to_string()))
 }
 
-/// The output as workers before the chunks kept it, in the column `attempts.output`.
+/// Parses the output as workers stored it before chunks existed, in the column `attempts.output`.
 ///
 /// # Errors
 ///
-/// What to do about a value that no worker wrote.
+/// The remedy for a value that no worker wrote.
 pub fn parse_legacy_output(number: i32, value: Value) -> Result<Output, String> {
     serde_json::from_value(value)
         .map_err(|error| unreadable(number, "attempts.output", &error.to_string()))

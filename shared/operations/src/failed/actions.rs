@@ -1,7 +1,7 @@
-//! Requeue, discard and restore, of one execution each.
+//! Requeues, discards and restores executions one by one.
 //!
-//! Each call is one transaction with its record in the audit. Of several executions each is done by itself: what can be
-//! done is done, and doing it again does only the rest.
+//! Each call is one transaction with its record in the audit. Of several executions each is handled separately: the
+//! possible ones are done, and a repeated request does only the others.
 
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
@@ -16,12 +16,12 @@ use crate::error::{Conflict, ExecutionAction, NotFound, OperationError, action_e
 use crate::execution_ids;
 use crate::text::ago;
 
-/// Runs a failed execution again. With the attempt number that the operator `seen`, never a later failure than the one
-/// that was looked at; without, whichever there is now.
+/// Requeues a failed execution. With the attempt number that the operator has `seen`, never a later failure than that
+/// one; without, the current one.
 ///
 /// # Errors
 ///
-/// [`Conflict::Execution`] unless it is failed at that attempt, with what was done to it last.
+/// [`Conflict::Execution`] unless it is failed at that attempt, with the last action on it.
 pub async fn requeue(
     store: &Store,
     id: ExecutionId,
@@ -43,11 +43,11 @@ pub async fn requeue(
     done
 }
 
-/// Gives a failed execution up. It can be restored until retention removes it.
+/// Gives up a failed execution. It can be restored until retention removes it.
 ///
 /// # Errors
 ///
-/// [`Conflict::Execution`] unless it is failed, with what was done to it last.
+/// [`Conflict::Execution`] unless it is failed, with the last action on it.
 pub async fn discard(
     store: &Store,
     id: ExecutionId,
@@ -66,7 +66,7 @@ pub async fn discard(
 ///
 /// # Errors
 ///
-/// [`Conflict::Execution`] unless it is discarded, with what was done to it last.
+/// [`Conflict::Execution`] unless it is discarded, with the last action on it.
 pub async fn restore(
     store: &Store,
     id: ExecutionId,
@@ -81,18 +81,18 @@ pub async fn restore(
     done
 }
 
-/// Checks that a worker consumes from a pool, unless somebody insists on it.
+/// Checks that a worker consumes from a pool, unless the caller forces the pool.
 ///
 /// # Errors
 ///
-/// [`NotFound::ServedPool`] with the pools from which some worker consumes.
+/// [`NotFound::ServedPool`] with the pools that have workers.
 pub async fn check_pool(
     store: &Store,
     pool: &PoolName,
     is_forced: bool,
 ) -> Result<(), OperationError> {
     let all = instances::list(store, None).await?;
-    let mut served: Vec<String> = all.into_iter().flat_map(|it| it.pools).collect();
+    let mut served: Vec<String> = all.into_iter().flat_map(|instance| instance.pools).collect();
     if is_forced || served.iter().any(|one| one == pool.as_str()) {
         return Ok(());
     }
@@ -101,11 +101,11 @@ pub async fn check_pool(
     Err(NotFound::ServedPool { pool: pool.to_string(), served }.into())
 }
 
-/// The execution, which must be failed, at the attempt that was seen if one was.
+/// Returns the execution, which must be failed, at the given attempt number if there is one.
 ///
 /// # Errors
 ///
-/// [`NotFound::Execution`]; [`Conflict::Execution`], with what was done to it last.
+/// [`NotFound::Execution`]; [`Conflict::Execution`], with the last action on it.
 pub(crate) async fn find_failed(
     store: &Store,
     id: ExecutionId,
@@ -136,7 +136,7 @@ async fn or_conflict(
     }
 }
 
-/// Why it was not done, and if somebody else was faster, who that was and when.
+/// Returns why it was refused, and if another operator was faster, who and when.
 pub(crate) async fn conflict(
     store: &Store,
     error: OperatorError,

@@ -1,32 +1,32 @@
-//! What differs between two JSON documents, place by place.
+//! Compares two JSON documents, place by place.
 //!
-//! The places are told, and not what stands there: params may hold secrets, and what is told ends in terminals
-//! and logs. Both sides are in the audit.
+//! Results contain the places without the values: params may hold secrets, and results end in terminals and logs.
+//! Both documents are in the audit.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The most differences that are told apart; further ones are one.
+/// Maximum number of differences; further ones count as one.
 pub const MAX_CHANGES: usize = 1_000;
 
 /// One difference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// As a JSON pointer (RFC 6901); empty: the whole document.
+    /// The place, as a JSON pointer (RFC 6901); empty: the whole document.
     pub pointer: String,
-    /// What happened there.
+    /// The kind of difference.
     pub kind: ChangeKind,
 }
 
-/// What happened at a place.
+/// The kind of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
-    /// Nothing was there.
+    /// Only the new document has a value there.
     Added,
-    /// Nothing is there any more.
+    /// Only the old document has a value there.
     Removed,
-    /// Something else is there.
+    /// The values differ.
     Changed,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What has to be done to `before` so that it is `after`, in the order of the places.
+/// Returns the differences from `before` to `after`, in the order of the places.
 pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     compare(before, after, &mut String::new(), &mut found);

@@ -1,4 +1,4 @@
-//! All that is known of one failed execution.
+//! The details of one failed execution.
 
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
@@ -15,53 +15,53 @@ use crate::executions::output::{join_chunks, parse_legacy_output};
 use crate::groups::{self, GroupWithTrend};
 use crate::secrets::{mask_actions, mask_executions};
 
-/// The most attempts that are told.
+/// Maximum number of attempts shown.
 pub const MAX_ATTEMPTS: i32 = 100;
-/// The most lines of output.
+/// Maximum number of output lines.
 pub const TAIL_LINES: usize = 10;
-/// The most characters of a line of output.
+/// Maximum length of an output line, in characters.
 pub const TAIL_CHARS: usize = 400;
-/// More chunks than a worker leaves of one attempt.
+/// More chunks than a worker keeps of one attempt.
 const MAX_CHUNKS: i64 = 1_000;
 
-/// What is known.
+/// A failed execution's details.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExecutionDetails {
     /// The row, its params masked.
     pub execution: Execution,
     /// The newest [`MAX_ATTEMPTS`], oldest first.
     pub attempts: Vec<Attempt>,
-    /// The end of what the last attempt wrote.
+    /// The end of the last attempt's output.
     pub tail: Option<Tail>,
-    /// Its group; `None`: its fingerprint is not read yet.
+    /// Its group; `None`: it has no fingerprint yet.
     pub group: Option<GroupWithTrend>,
-    /// The parked message, if it is failed.
+    /// Its parked message, if it is failed.
     pub parked: Option<ParkedMessage>,
-    /// What operators did, oldest first.
+    /// Operators' actions, oldest first.
     pub actions: Vec<OperatorAction>,
 }
 
-/// The end of what an attempt wrote.
+/// The end of an attempt's output.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tail {
     /// The attempt.
     pub number: i32,
     /// Its last lines, each cut to [`TAIL_CHARS`].
     pub lines: Vec<Line>,
-    /// How many lines it wrote before those.
+    /// Number of lines before those.
     pub before: i64,
 }
 
 /// The ticket in the failed queue.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ParkedMessage {
-    /// When the broker confirmed it; `None`: it is owed.
+    /// When the broker confirmed it; `None`: it is unpublished.
     pub published_at: Option<chrono::DateTime<chrono::Utc>>,
-    /// Its body, as it was or will be published, with the params masked.
+    /// Its body as published, with the params masked.
     pub body: Value,
 }
 
-/// Reads it; `None`: there is no such execution.
+/// Reads the details; `None`: the execution does not exist.
 ///
 /// # Errors
 ///
@@ -118,7 +118,7 @@ fn last_lines(number: i32, output: Output, written_lines: Option<i64>) -> Tail {
     Tail { number, lines, before }
 }
 
-/// The message as a relay makes it of the row.
+/// Returns the message that a relay makes of the row.
 fn parked_message(execution: &Execution) -> Option<ParkedMessage> {
     let ticket = Ticket {
         execution_id: ExecutionId::new(execution.id),
@@ -142,8 +142,8 @@ fn parked_message(execution: &Execution) -> Option<ParkedMessage> {
 }
 
 impl ExecutionDetails {
-    /// As one document: the row's columns, and besides `attempts`, `output_tail`, `group`,
-    /// `parked_message` and `operator_actions`.
+    /// Returns one document: the row's columns, and `attempts`, `output_tail`, `group`, `parked_message` and
+    /// `operator_actions`.
     ///
     /// # Errors
     ///

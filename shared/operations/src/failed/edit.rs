@@ -1,7 +1,7 @@
-//! Other params or another pool for a failed execution.
+//! Edits a failed execution: other params or another pool.
 //!
-//! [`EditTarget::find`] says what may be edited, [`EditTarget::compare`] what would change, and [`EditTarget::apply`]
-//! writes it if nobody else has edited the execution meanwhile.
+//! [`EditTarget::find`] checks that it may be edited, [`EditTarget::compare`] returns the changes, and
+//! [`EditTarget::apply`] writes them unless somebody else has edited the execution meanwhile.
 
 use serde_json::{Map, Value};
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -19,22 +19,22 @@ use crate::error::{Conflict, ExecutionAction, InvalidRequest, OperationError};
 use crate::execution_ids;
 use crate::params_schemas::ParamsSchemas;
 
-/// How an execution is to be edited, beside its params.
+/// The options of an edit, besides the params.
 #[derive(Clone, Copy, Debug)]
 pub struct EditOptions<'a> {
-    /// The pool it is to have; `None`: the same.
+    /// The new pool; `None`: unchanged.
     pub pool: Option<&'a PoolName>,
-    /// That pool though no worker consumes from it.
+    /// Whether to accept a pool without workers.
     pub is_pool_forced: bool,
-    /// Only if this attempt is still the next.
+    /// The attempt number that the execution must still have.
     pub attempt: Option<AttemptNumber>,
-    /// Whether it runs again at once.
+    /// Whether to requeue it at once.
     pub requeue: bool,
-    /// Whether its job's verify task is asked before it does.
+    /// Whether to run its job's verify task before that.
     pub verify: bool,
 }
 
-/// A failed execution that is to be edited.
+/// A failed execution to edit.
 #[derive(Debug)]
 pub struct EditTarget<'a> {
     /// The row as the operator sees it.
@@ -45,21 +45,21 @@ pub struct EditTarget<'a> {
     options: EditOptions<'a>,
 }
 
-/// What an edit changes.
+/// The changes of an edit.
 #[derive(Debug)]
 pub struct Difference<'a> {
-    /// The params, place by place.
+    /// The changed places in the params.
     pub params: Vec<Change>,
-    /// The pool, if it is another one.
+    /// The new pool, if it changes.
     pub pool: Option<&'a str>,
 }
 
-/// What became of an edited execution.
+/// The result of an edit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Edited {
-    /// It is edited, and requeued if that was wanted.
+    /// It is edited, and requeued if requested.
     Done,
-    /// It is edited; before it runs its job's verify task is to be asked, with
+    /// It is edited; before it runs, the caller starts its job's verify task with
     /// [`crate::bulks::verified_requeue::requeue`].
     ToVerify {
         /// The execution.
@@ -70,12 +70,12 @@ pub enum Edited {
 }
 
 impl<'a> EditTarget<'a> {
-    /// Finds the execution whose id begins with `text`, and checks that it can be edited so.
+    /// Finds the execution whose id begins with `text`, and checks that it can be edited.
     ///
     /// # Errors
     ///
-    /// As [`execution_ids::resolve`]; [`Conflict::Execution`] unless it is failed at the attempt that was seen;
-    /// [`crate::error::NotFound::ServedPool`] for a pool that no worker consumes from.
+    /// As [`execution_ids::resolve`]; [`Conflict::Execution`] unless it is failed at the given attempt number;
+    /// [`crate::error::NotFound::ServedPool`] for a pool without workers.
     pub async fn find(
         store: &Store,
         text: &str,
@@ -91,16 +91,16 @@ impl<'a> EditTarget<'a> {
         Ok(Self { row, id, attempt, has_verify_task, options })
     }
 
-    /// The execution's id.
+    /// Returns the execution's id.
     pub const fn id(&self) -> ExecutionId {
         self.id
     }
 
-    /// What would change.
+    /// Compares the execution with the edit.
     ///
     /// # Errors
     ///
-    /// [`Conflict::Other`]: nothing.
+    /// [`Conflict::Other`]: nothing would change.
     pub fn compare(&self, params: &Value) -> Result<Difference<'a>, Conflict> {
         let found = changes(&self.row.params, params);
         let pool = self.options.pool.map(PoolName::as_str).filter(|pool| *pool != self.row.pool);
@@ -110,7 +110,7 @@ impl<'a> EditTarget<'a> {
         Ok(Difference { params: found, pool })
     }
 
-    /// What workers of the pool that it will have say of the params.
+    /// Returns the schemas of the workers in its new pool.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl<'a> EditTarget<'a> {
     ///
     /// # Errors
     ///
-    /// [`Conflict`] when somebody else was faster; nothing was written then.
+    /// [`Conflict`] after another operator's change; nothing was written.
     pub async fn apply(
         &self,
         store: &Store,
@@ -136,7 +136,7 @@ impl<'a> EditTarget<'a> {
         difference: &Difference<'_>,
         (actor, reason): (&Actor, &str),
     ) -> Result<Edited, OperationError> {
-        // Its verify task is asked before it runs again: the edit alone is done here.
+        // Its verify task comes before the requeue, so this call only edits.
         let is_verified = self.has_verify_task && self.options.verify;
         let edit = operator::Edit {
             seen: &self.row.params,
@@ -154,7 +154,7 @@ impl<'a> EditTarget<'a> {
     }
 }
 
-/// Reads params: a JSON object that can be stored.
+/// Parses params: a JSON object that can be stored.
 ///
 /// # Errors
 ///

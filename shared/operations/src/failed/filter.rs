@@ -1,7 +1,7 @@
-//! The request for a selection of failed executions, and the filter that it is read into.
+//! The request that selects failed executions, and its parsing into a filter.
 //!
-//! Every operation that selects by a filter takes this request and no other, so that a list shows what a requeue or
-//! discard of the same filter would take. Everything that is wrong with a filter is reported at once.
+//! Every operation that selects by a filter takes this request, so that a list shows what a requeue or discard of the
+//! same filter would select. All problems of a filter are reported at once.
 
 use std::collections::BTreeMap;
 
@@ -16,55 +16,55 @@ use crate::error::{InvalidRequest, OperationError};
 use crate::text::line;
 use crate::{groups, instants, job_names};
 
-/// The longest value, in characters: longer ones are nowhere.
+/// Maximum length of a value, in characters; no stored value is longer.
 const MAX_VALUE_CHARS: usize = 200;
-/// The most conditions on params, and the most labels.
+/// Maximum number of conditions on params, and of labels.
 const MAX_CONDITIONS: usize = 10;
-/// Of what was written, in a problem.
+/// Maximum length of the quoted input in a problem, in characters.
 const MAX_ECHO_CHARS: usize = 60;
 
-/// Which executions, as a person writes it; all that is given must hold. Empty: everything that failed, but for muted
-/// groups.
+/// A filter for failed executions, in texts; an execution must meet every condition that is set. Empty: all, except
+/// in muted groups.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct FilterRequest {
-    /// Of this job, even if it was deleted.
+    /// Of this job, even a deleted one.
     pub job: Option<String>,
     /// Of this task type.
     pub task_type: Option<String>,
     /// Of this pool.
     pub pool: Option<String>,
-    /// With this class of error, as in `exit_1`.
+    /// With this error class, as in `exit_1`.
     pub error_class: Option<String>,
-    /// With these words in the message, one after the other; the last one may be begun only.
+    /// With these words in the message, in this order; the last one may be incomplete.
     pub text: Option<String>,
-    /// Of this group, also if it is muted: its fingerprint, or the beginning as far as it is unique.
+    /// Of this group, even a muted one: its fingerprint, or a unique beginning.
     pub fingerprint: Option<String>,
     /// Failed (or discarded) at or after this; see [`crate::instants::parse`].
     pub since: Option<String>,
     /// Failed (or discarded) before this.
     pub until: Option<String>,
-    /// Whose last attempt ran on the worker of this name.
+    /// With its last attempt on the worker of this name.
     pub worker: Option<String>,
     /// Of jobs with these labels, each as in `team=billing`.
     pub label: Vec<String>,
     /// With these in their params, each as in `customer=4891` or `order.id=7`.
     pub params: Vec<String>,
-    /// Of muted groups as well.
+    /// Also of muted groups.
     pub muted: bool,
 }
 
 impl FilterRequest {
-    /// Whether nothing is given.
+    /// Returns whether no condition is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Reads the request, of failed or of discarded executions; `now` is the database's clock.
+    /// Parses the request, for failed or for discarded executions; `now` is the database's clock.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest::Several`] with everything that is wrong; one thing as it is, which is
-    /// [`crate::error::NotFound`] for a job or group that is not there, with near ones.
+    /// [`InvalidRequest::Several`] with all problems; a single one as it is, which is [`crate::error::NotFound`] for
+    /// a job or group that does not exist, with similar ones.
     pub async fn read(
         &self,
         store: &Store,
@@ -103,7 +103,7 @@ impl FilterRequest {
     }
 }
 
-/// What is wrong so far.
+/// The problems found so far.
 #[derive(Default)]
 struct FilterReader {
     problems: Vec<OperationError>,
@@ -114,7 +114,7 @@ impl FilterReader {
         self.problems.push(InvalidRequest::field(field, problem).into());
     }
 
-    /// Notes what is wrong with the request; what is wrong with the database ends the reading.
+    /// Collects a problem of the request; returns an error of the database.
     fn collect<T>(&mut self, read: Result<T, OperationError>) -> Result<Option<T>, OperationError> {
         match read {
             Ok(value) => Ok(Some(value)),

@@ -9,28 +9,28 @@ use sexton_store::{StoreError, failures::count_muted};
 use crate::error::{InvalidRequest, OperationError};
 use crate::text::line;
 
-/// The most executions of muted groups that are counted beside a page: it is to be as fast as without.
+/// Maximum number of muted executions counted beside a page, which the count must not slow down.
 const MAX_COUNTED: u64 = 1_000;
 
 /// A page, and where the next one begins.
 #[derive(Debug)]
 pub struct Page {
-    /// The executions, in the order that was asked for.
+    /// The executions, in the requested order.
     pub rows: Vec<FailedExecution>,
-    /// The cursor of the next page; `None`: there is none.
+    /// The cursor of the next page; `None`: this is the last.
     pub next: Option<PageCursor>,
 }
 
-/// What a page leaves out because its groups are muted.
+/// The matches that a page leaves out because their groups are muted.
 #[derive(Debug)]
 pub enum LeftOut {
-    /// So many, of these groups.
+    /// Their numbers, by group.
     Counted(MutedMatches),
     /// Counting them takes the database too long.
     Uncounted,
 }
 
-/// Reads the cursor that a page before ended with, which must be of the same order.
+/// Parses the cursor of a previous page, which must have the same order.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn read_cursor(text: &str, order: Order) -> Result<PageCursor, InvalidReques
     Ok(cursor)
 }
 
-/// One page of at most `limit` executions.
+/// Returns a page of at most `limit` executions.
 ///
 /// # Errors
 ///
@@ -61,11 +61,11 @@ pub async fn page(
     Ok(Page { rows, next })
 }
 
-/// What a list of `filter` leaves out.
+/// Counts the matches that a list of `filter` leaves out.
 ///
 /// # Errors
 ///
-/// Those of the database; a count that takes it too long is [`LeftOut::Uncounted`].
+/// Those of the database; a count that takes too long is [`LeftOut::Uncounted`].
 pub async fn left_out(store: &Store, filter: &FailureFilter) -> Result<LeftOut, OperationError> {
     match count_muted(store, filter, None, MAX_COUNTED).await {
         Ok(matches) => Ok(LeftOut::Counted(matches)),
@@ -74,7 +74,7 @@ pub async fn left_out(store: &Store, filter: &FailureFilter) -> Result<LeftOut, 
     }
 }
 
-/// Whether lists hold everything that failed before the table of failures was there.
+/// Returns whether lists include all failures from before the table of failures existed.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub async fn is_complete(store: &Store) -> Result<bool, OperationError> {
     Ok(failures::is_backfilled(store).await?)
 }
 
-/// The row's columns, its worker, and the cursor behind it; params without secrets.
+/// Returns the row's columns, its worker, and the cursor behind it; with the params masked.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a request on many executions selects: ids, or a filter.
+//! The selection of a request on many executions: ids, or a filter.
 
 use chrono::{DateTime, Utc};
 use sexton_model::failures::FailureFilter;
@@ -9,14 +9,14 @@ use super::filter::FilterRequest;
 use crate::error::{InvalidRequest, OperationError};
 use crate::execution_ids;
 
-/// Ids, or a filter; of a filter everything that is given must hold.
+/// Ids, or a filter, in texts.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectionRequest<'a> {
-    /// Ids, or their beginnings as far as they are unique.
+    /// Ids, or unique beginnings of them.
     pub ids: &'a [String],
     /// The filter.
     pub filter: &'a FilterRequest,
-    /// Everything that is not of a muted group; needed where nothing else selects any.
+    /// Whether to select everything outside muted groups; required if no id or condition is given.
     pub all: bool,
 }
 
@@ -25,17 +25,17 @@ pub struct SelectionRequest<'a> {
 pub enum Selection {
     /// These, each once.
     Ids(Vec<ExecutionId>),
-    /// What fits.
+    /// All that match.
     Filter(Box<FailureFilter>),
 }
 
 impl SelectionRequest<'_> {
-    /// Reads it, of failed or of discarded executions; nothing is done before all of it is understood.
+    /// Parses the request, for failed or for discarded executions; nothing is done before all of it is valid.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`] when nothing is selected, or ids and a filter at once; [`crate::error::NotFound`] for an id,
-    /// a job or a group that is not there.
+    /// [`InvalidRequest`] when nothing is selected, or ids and a filter at once; [`crate::error::NotFound`] for an
+    /// id, a job or a group that does not exist.
     pub async fn read(
         self,
         store: &Store,
@@ -55,7 +55,7 @@ impl SelectionRequest<'_> {
         Ok(Selection::Filter(Box::new(filter)))
     }
 
-    /// Every id is resolved before anything is done; one that is given twice counts once.
+    /// Resolves every id; repeated ones count once.
     async fn resolve(&self, store: &Store) -> Result<Vec<ExecutionId>, OperationError> {
         let mut ids = Vec::with_capacity(self.ids.len());
         for text in self.ids {
@@ -68,7 +68,7 @@ impl SelectionRequest<'_> {
     }
 }
 
-/// The attempt numbers that these have now. Ids of which there is no execution are left out.
+/// Returns the current attempt numbers of these executions, without those that do not exist.
 ///
 /// # Errors
 ///

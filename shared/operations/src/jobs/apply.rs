@@ -1,4 +1,4 @@
-//! Makes the database's jobs those of files: all of them or, if anything is wrong, none.
+//! Makes the database's jobs match the files: all of them or, on any error, none.
 
 use sexton_model::id::JobId;
 use sexton_service::fault;
@@ -10,10 +10,10 @@ use super::files::JobsFiles;
 use crate::actor::Actor;
 use crate::error::{InvalidRequest, OperationError};
 
-/// How files are applied.
+/// The options of an apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApplyOptions {
-    /// Only say what would change.
+    /// Only report the changes.
     pub dry_run: bool,
     /// Pause active jobs that are not in the files.
     pub prune: bool,
@@ -23,7 +23,7 @@ pub struct ApplyOptions {
 ///
 /// # Errors
 ///
-/// [`InvalidRequest::JobsFile`] with the places of jobs that would never fire; nothing was applied then.
+/// [`InvalidRequest::JobsFile`] with the places of jobs that would never fire; nothing was applied.
 pub async fn apply(
     store: &Store,
     files: &JobsFiles,

@@ -1,4 +1,4 @@
-//! Runs firings of the past that have no execution, by the schedule's own keys: none runs twice.
+//! Backfills past firings that have no execution, by the schedule's own keys, so that none runs twice.
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
@@ -18,31 +18,31 @@ use crate::actor::Actor;
 use crate::error::{InvalidRequest, OperationError};
 use crate::{instants, job_names};
 
-/// The most firings that are looked at.
+/// Maximum number of firings examined.
 const MAX_FIRINGS: u64 = 100_000;
-/// The most firings that are listed one by one.
+/// Maximum number of firings listed one by one.
 const MAX_LISTED: usize = 1_000;
 
-/// What to backfill, in texts as [`crate::instants`] reads them.
+/// A backfill, in texts as [`crate::instants`] parses them.
 #[derive(Clone, Copy, Debug)]
 pub struct BackfillRequest<'a> {
     /// The job's name.
     pub job: &'a str,
     /// Firings at or after this.
     pub from: &'a str,
-    /// Firings at or before this, not after the present; `None`: until now.
+    /// Firings at or before this, not in the future; `None`: until now.
     pub to: Option<&'a str>,
-    /// The zone in which times without an offset are meant; `None`: the job's.
+    /// The zone of times without an offset; `None`: the job's.
     pub zone: Option<Zone>,
-    /// How many become due in a time; `None`: all at once.
+    /// How many become due per time; `None`: all at once.
     pub rate: Option<Rate>,
-    /// Whether they run beside each other and beside others, whatever the job's overlap policy.
+    /// Whether the executions overlap with each other and with others, against the job's policy.
     pub allow_overlap: bool,
-    /// Why, for the audit.
+    /// The reason for the audit.
     pub reason: Option<&'a str>,
 }
 
-/// The firings of a range of one job.
+/// A range of one job's firings.
 #[derive(Clone, Copy, Debug)]
 pub struct BackfillRange<'a> {
     /// The first instant.
@@ -53,7 +53,7 @@ pub struct BackfillRange<'a> {
 }
 
 impl<'a> BackfillRequest<'a> {
-    /// Reads the texts; `now` is the database's clock.
+    /// Parses the texts; `now` is the database's clock.
     ///
     /// # Errors
     ///
@@ -70,12 +70,12 @@ impl<'a> BackfillRequest<'a> {
 }
 
 impl BackfillRange<'_> {
-    /// Counts what a backfill would run; changes nothing.
+    /// Counts the executions that a backfill would make; changes nothing.
     ///
     /// # Errors
     ///
     /// [`InvalidRequest`] for a range that is too long, lies ahead, or has more than 20,000 firings without an
-    /// execution, and for executions that the job's policy would let wait for one another.
+    /// execution, and for executions that would overlap against the job's policy.
     pub async fn preview(&self, store: &Store, actor: &Actor) -> Result<Totals, OperationError> {
         let preview = self.run_batches(store, actor, true).await?;
         if preview.made > MAX_BACKFILL_EXECUTIONS {
@@ -88,8 +88,8 @@ impl BackfillRange<'_> {
         Ok(preview)
     }
 
-    /// Claims them, batch by batch, each in its own transaction with its record in the audit. After a crash the same
-    /// request goes on where this one ended.
+    /// Claims the firings, batch by batch, each in its own transaction with its record in the audit. After a crash
+    /// the same request continues where this one ended.
     ///
     /// # Errors
     ///
@@ -118,12 +118,12 @@ impl BackfillRange<'_> {
     }
 }
 
-/// What was done, or would be.
+/// The result of a backfill, or of its preview.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// Executions that were made, or would be.
+    /// Number of new executions.
     pub made: u64,
-    /// Firings that had an execution before.
+    /// Number of firings that had an execution before.
     pub known: u64,
     /// When the first execution is due.
     pub first_due_at: Option<DateTime<Utc>>,
@@ -150,13 +150,13 @@ impl Totals {
         }
     }
 
-    /// How many firings the range has.
+    /// Returns the number of firings in the range.
     pub const fn firing_count(&self) -> u64 {
         self.made + self.known
     }
 }
 
-/// Batch by batch, to the end.
+/// Runs all batches.
 async fn run_batches(
     store: &Store,
     request: Backfill<'_>,

@@ -1,4 +1,4 @@
-//! Late firings: what becomes of them, and what becomes of those that are held.
+//! Late firings: their future under the policies, and the release or discard of held ones.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -17,14 +17,14 @@ use crate::actor::Actor;
 use crate::error::{Conflict, OperationError};
 use crate::job_names;
 
-/// Jobs, and runs that were set aside, that one answer has at the most.
+/// Maximum number of jobs, and of held runs, in one answer.
 pub const MAX_ENTRIES: i64 = 10_000;
 
-/// Checks that each name is that of a job.
+/// Checks that each name belongs to a job.
 ///
 /// # Errors
 ///
-/// [`crate::error::NotFound::Job`] for the first that is not.
+/// [`crate::error::NotFound::Job`] for the first that does not.
 pub async fn check_names(store: &Store, names: &[String]) -> Result<(), OperationError> {
     for name in names {
         job_names::find(store, name).await?;
@@ -32,11 +32,11 @@ pub async fn check_names(store: &Store, names: &[String]) -> Result<(), Operatio
     Ok(())
 }
 
-/// How many firings of these jobs, or of all, are held.
+/// Counts the held firings of these jobs, or of all.
 ///
 /// # Errors
 ///
-/// [`Conflict`] when nothing is held.
+/// [`Conflict`] when none is held.
 pub async fn count_held(store: &Store, names: Option<&[String]>) -> Result<i64, OperationError> {
     let firings = catch_up::count_held_firings(store, names).await?;
     if firings == 0 && (names.is_some() || catch_up::find_hold(store).await?.is_none()) {
@@ -46,12 +46,13 @@ pub async fn count_held(store: &Store, names: Option<&[String]>) -> Result<i64, 
     Ok(firings)
 }
 
-/// Releases or discards what is held, of these jobs or of all; without names the hold itself ends. One transaction,
-/// with its record in the audit.
+/// Releases or discards the held firings of these jobs or of all; without names the hold itself ends. Runs in
+/// batches, each one transaction with its record in the audit.
 ///
 /// # Errors
 ///
-/// [`OperationError::Failed`] when somebody else settles at the same time. Jobs that cannot be read are in the answer.
+/// [`OperationError::Failed`] when another operator settles at the same time. Jobs that cannot be read are in the
+/// answer.
 pub async fn settle(
     store: &Store,
     decision: HoldDecision,
@@ -70,55 +71,55 @@ pub async fn settle(
     Ok(settled)
 }
 
-/// What would become of the late firings of a job.
+/// The future of a job's late firings.
 #[derive(Debug, Serialize)]
 pub struct Entry {
     /// The job.
     pub job_name: String,
     /// `due`: the planner claims them now; `held`: they wait for an operator.
     pub state: &'static str,
-    /// As of when they are judged.
+    /// The instant by which they are judged.
     pub judged_at: DateTime<Utc>,
     /// The job's misfire policy.
     pub policy: &'static str,
-    /// Firings that would run, oldest first; of a job whose executions run one at a time, when it is free.
+    /// Firings that would run, oldest first; if the job's executions run one at a time, when the job is free.
     pub runs: Vec<DateTime<Utc>>,
     /// Firings that would be recorded as skipped.
     pub skipped: usize,
     /// Firings that would not run.
     pub gaps: Vec<GapEntry>,
-    /// Milliseconds over which the beginnings are spread.
+    /// Milliseconds over which the starts are spread.
     pub spread_ms: i64,
 }
 
-/// Firings that would not run, and why.
+/// Firings that would not run, and the reason.
 #[derive(Debug, Serialize)]
 pub struct GapEntry {
-    /// Why, in a word.
+    /// The reason, in a word.
     pub reason: &'static str,
     /// The first of them.
     pub first_firing: DateTime<Utc>,
     /// The last of them.
     pub last_firing: DateTime<Utc>,
-    /// How many.
+    /// Number of firings.
     pub count: u32,
 }
 
-/// What a dry run says.
+/// The result of a dry run.
 #[derive(Debug)]
 pub struct CatchUpPreview {
-    /// Whether, and since when, catch-up is held.
+    /// The hold, if catch-up is held.
     pub hold: Option<Hold>,
-    /// What would become of what is late now, and of what was set aside.
+    /// The late and the held firings.
     pub entries: Vec<Entry>,
     /// Jobs that cannot be read.
     pub unreadable: Vec<String>,
-    /// Whether there is more than one answer has.
+    /// Whether the answer is truncated.
     pub is_cut: bool,
 }
 
-/// Says what would become of what is late now, of these jobs or of all, by the planner's and the release's own decisions.
-/// It changes nothing; what it says is true of that moment.
+/// Predicts what happens to the late firings of these jobs or of all, by the planner's and the release's own
+/// decisions. It changes nothing; the prediction holds for this moment.
 ///
 /// # Errors
 ///
@@ -129,7 +130,7 @@ pub async fn preview(
 ) -> Result<CatchUpPreview, OperationError> {
     let hold = catch_up::find_hold(store).await?;
     let is_held = hold.is_some();
-    // One more than is shown tells that there is more.
+    // One more than is shown, to detect a truncation.
     let due = firing::list_due_now(store, names, MAX_ENTRIES + 1, None).await?;
     let mut unreadable: Vec<String> = due.unreadable.iter().map(|job| job.name.clone()).collect();
     let mut entries = Vec::new();
@@ -165,13 +166,13 @@ pub async fn preview(
 
 fn is_late(job: &DueJob) -> bool {
     let on_time = TimeDelta::from_std(Misfire::ON_TIME_GRACE).unwrap_or_default();
-    // One that cannot be read is told as such by whoever plans it.
+    // The planner reports an unreadable schedule.
     let due = job.timetable().map_or(job.next_fire_at, |table| table.due(job.next_fire_at));
     job.now - due > on_time
 }
 
-/// Of a job that is late: what the planner would claim, or, while catch-up is held, what a release
-/// would make of what it would set aside.
+/// Predicts the claims of a late job: the planner's, or, while catch-up is held, those of a release of the firings
+/// that the planner would set aside.
 fn due_entry(job: &DueJob, is_held: bool) -> Result<Entry, StoreError> {
     let timetable = job.timetable().map_err(|error| StoreError::Inconsistent {
         place: "jobs.schedule_expression",

@@ -1,4 +1,4 @@
-//! What the changes of clocks do to the firings of jobs, beforehand.
+//! Predicts the effects of clock changes on jobs' firings.
 
 use chrono::{DateTime, Utc};
 use sexton_model::cron::{Anomaly, Dialect, Expression};
@@ -6,7 +6,7 @@ use sexton_model::job::Schedule;
 
 use super::scheduled::ScheduledJob;
 
-/// The anomalies of all these jobs between two instants, in the order of the changes.
+/// Returns the anomalies of all these jobs between two instants, in the order of the changes.
 pub fn list(
     jobs: &[ScheduledJob],
     from: DateTime<Utc>,

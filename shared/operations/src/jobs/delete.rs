@@ -8,13 +8,13 @@ use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, OperationError};
 use crate::job_names;
 
-/// Deletes a job: it never fires again, its name is free, what it ran stays. A dry run only says what it has under way.
-/// One transaction, with its record in the audit.
+/// Deletes a job: it never fires again, its name is free, its executions stay. A dry run only reports the executions
+/// under way. One transaction, with its record in the audit.
 ///
 /// # Errors
 ///
-/// [`crate::error::NotFound::Job`]; [`Conflict::JobUnderWay`] if executions wait or run, and are not to be cancelled;
-/// [`InvalidRequest`] for a job that bulks need.
+/// [`crate::error::NotFound::Job`]; [`Conflict::JobUnderWay`] if executions wait or run and the request does not
+/// cancel them; [`InvalidRequest`] for a job that bulks need.
 pub async fn delete(
     store: &Store,
     request: Delete<'_>,

@@ -1,4 +1,4 @@
-//! Jobs, as lists and pages show them.
+//! Jobs in lists and details.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use crate::error::OperationError;
 use crate::job_names;
 use crate::secrets::{mask_actions, mask_executions};
 
-/// How much of a job's past and future is shown.
+/// Number of a job's past and future entries shown.
 const MAX_SHOWN: i64 = 5;
 
 /// A page of jobs.
 #[derive(Debug)]
 pub struct JobPage {
-    /// The jobs, by name; of deleted ones those that were deleted last come first.
+    /// The jobs, by name; deleted ones by deletion, the latest first.
     pub jobs: Vec<Job>,
     /// The last execution of each, by the job's id.
     pub last: HashMap<Uuid, LastExecution>,
@@ -66,26 +66,26 @@ impl JobPage {
     }
 }
 
-/// A job, with a little of its past and future.
+/// A job, with its recent past and near future.
 #[derive(Debug)]
 pub struct JobDetails {
     /// The row.
     pub job: Job,
-    /// Its next firings, if it is not paused; empty: it never fires again by itself.
+    /// Its next firings; empty if it is paused or never fires again by itself.
     pub next_firings: Vec<DateTime<Utc>>,
     /// Its last executions, their params masked.
     pub last_executions: Vec<Execution>,
-    /// The last firings that were not executed.
+    /// The latest gaps.
     pub gaps: Vec<Gap>,
-    /// What operators did to it last.
+    /// Operators' latest actions on it.
     pub actions: Vec<OperatorAction>,
 }
 
-/// Shows the job of that name: the one that lives, or else the one that was deleted last.
+/// Returns the job of that name: the existing one, or else the one that was deleted last.
 ///
 /// # Errors
 ///
-/// [`crate::error::NotFound::Job`] with names that are like it.
+/// [`crate::error::NotFound::Job`] with similar names.
 pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationError> {
     let job = job_names::find_including_deleted(store, name).await?;
     let filter = ExecutionFilter { job: Some(job.id), ..ExecutionFilter::default() };
@@ -98,8 +98,7 @@ pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationErro
 }
 
 impl JobDetails {
-    /// As one document: the row's columns, and besides `next_firings`, `last_executions`, `gaps` and
-    /// `operator_actions`.
+    /// Returns one document: the row's columns, and `next_firings`, `last_executions`, `gaps` and `operator_actions`.
     ///
     /// # Errors
     ///
@@ -118,12 +117,13 @@ fn json_error(error: &serde_json::Error) -> OperationError {
     OperationError::Failed(format!("the answer is no JSON: {error}"))
 }
 
-/// The nominal times from the job's cursor on; empty if it never fires again by itself.
+/// Returns the nominal times from the job's cursor on; empty if it never fires again by itself.
 fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
     let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
     let cursor = job.cursor().ok().flatten();
-    let left =
-        job.max_runs.map_or(MAX_SHOWN, |most| i64::from(most - job.runs_used).clamp(0, MAX_SHOWN));
+    let left = job
+        .max_runs
+        .map_or(MAX_SHOWN, |limit| i64::from(limit - job.runs_used).clamp(0, MAX_SHOWN));
     let mut at = cursor.map(|cursor| cursor.nominal);
     let firings = std::iter::from_fn(|| {
         let firing = at?;

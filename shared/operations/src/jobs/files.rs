@@ -1,4 +1,4 @@
-//! The jobs that jobs files hold, with the places at which they stand there.
+//! The jobs in jobs files, with their places.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use sexton_model::jobs_file::{self, Problem};
 use crate::error::InvalidRequest;
 use crate::params_schemas::JobMismatch;
 
-/// What the files hold.
+/// The content of jobs files.
 #[derive(Debug, Default)]
 pub struct JobsFiles {
-    /// The jobs, each name once.
+    /// The jobs, with distinct names.
     pub specs: Vec<JobSpec>,
-    /// By job, for problems that are found later: file and line.
+    /// File and line of each job, for problems that are found later.
     places: HashMap<String, (String, Option<usize>)>,
 }
 
 impl JobsFiles {
-    /// Reads files, each by its name and its text, and reports the problems of all of them.
+    /// Parses files, each given by its name and its text, and reports the problems of all of them.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl JobsFiles {
         if problems.is_empty() { Ok(all) } else { Err(InvalidRequest::JobsFile(problems)) }
     }
 
-    /// Takes in one file's jobs; returns those that another file has too, as problems.
+    /// Adds one file's jobs; returns a problem for each that another file has too.
     fn add(&mut self, file: &str, text: &str, specs: Vec<JobSpec>) -> Vec<Problem> {
         let mut problems = Vec::new();
         let lines = find_name_lines(text);
@@ -57,7 +57,7 @@ impl JobsFiles {
         problems
     }
 
-    /// A mismatch of a job's params, as a problem with its place.
+    /// Returns a mismatch of a job's params as a problem with its place.
     pub fn mismatch_problem(&self, mismatch: &JobMismatch) -> Problem {
         self.locate(Problem {
             file: String::new(),
@@ -71,7 +71,7 @@ impl JobsFiles {
         })
     }
 
-    /// A problem of a job, with the file and line at which the job stands.
+    /// Adds the job's file and line to a problem.
     pub(super) fn locate(&self, mut problem: Problem) -> Problem {
         if let Some((file, line)) = problem.job.as_ref().and_then(|job| self.places.get(job)) {
             (problem.file, problem.line) = (file.clone(), *line);
@@ -80,8 +80,8 @@ impl JobsFiles {
     }
 }
 
-/// The lines in which jobs are named, counted from 1. Enough to lead the reader there; a name
-/// written in an unusual way has none.
+/// Returns the lines in which jobs are named, counted from 1. Enough to lead the reader there; names in an unusual
+/// notation are missing.
 pub fn find_name_lines(text: &str) -> HashMap<&str, usize> {
     let named = text.lines().enumerate().filter_map(|(index, line)| {
         let value = line.trim().strip_prefix("name")?.trim_start().strip_prefix('=')?.trim_start();

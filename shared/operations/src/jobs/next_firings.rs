@@ -1,4 +1,4 @@
-//! When jobs fire next.
+//! The next firings of jobs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use sexton_store::jobs;
 use super::scheduled::{ScheduledJob, ScheduledJobs, load_jobs, load_jobs_by_name};
 use crate::error::OperationError;
 
-/// One firing to come.
+/// A future firing.
 #[derive(Debug)]
 pub struct UpcomingFiring<'j> {
     /// The job.
@@ -20,8 +20,7 @@ pub struct UpcomingFiring<'j> {
     pub at: DateTime<Utc>,
 }
 
-/// The jobs among which the next `count` firings are: those of these names, or, if there are none, of the whole
-/// database.
+/// Loads the jobs that have the next `count` firings: those of these names, or, without names, of the whole database.
 ///
 /// # Errors
 ///
@@ -35,14 +34,14 @@ pub async fn load_candidates(
     if !names.is_empty() || from.is_some() {
         return load_jobs(store, names).await;
     }
-    // Each firing that is among the soonest is of a job that is.
+    // The jobs that are due soonest have all of the soonest firings.
     let names = jobs::list_upcoming(store, count as i64).await?;
     let jobs = if names.is_empty() { Vec::new() } else { load_jobs_by_name(store, &names).await? };
     Ok(ScheduledJobs { jobs, complete: true })
 }
 
-/// The first `count` firings over all of these jobs: each job waits with its next one. Strictly after `from`; `None`: those
-/// that are not planned yet, and of a paused job those after `now`.
+/// Returns the first `count` firings of all these jobs. Strictly after `from`; `None`: those that are not planned
+/// yet, and of a paused job those after `now`.
 pub fn soonest(
     jobs: &[ScheduledJob],
     from: Option<DateTime<Utc>>,
@@ -55,7 +54,7 @@ pub fn soonest(
         |index: usize, from| tables[index].as_ref().and_then(|table| table.next_after(from));
     let first = |index: usize| match (from, jobs[index].row.status.as_str()) {
         (Some(from), _) => after(index, from),
-        // What passed while it was paused does not fire when it is resumed.
+        // Firings missed during the pause do not run after a resume.
         (None, "paused") => after(index, now),
         (None, _) => jobs[index].row.cursor().ok().flatten().map(|cursor| cursor.nominal),
     };

@@ -1,4 +1,4 @@
-//! Stops a job's firings, and lets it fire again.
+//! Pauses and resumes a job's firings.
 
 use sexton_service::fault;
 use sexton_store::jobs::{self, PauseError, Resumed};
@@ -9,7 +9,7 @@ use crate::error::{Conflict, OperationError};
 use crate::job_names;
 use crate::text::ago;
 
-/// Stops a job's firings; what is under way goes on. One transaction, with its record in the audit.
+/// Stops a job's firings; executions under way continue. One transaction, with its record in the audit.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub async fn pause(
     Ok(())
 }
 
-/// Lets a job fire again from now on; what passed meanwhile is recorded as a gap, and does not run. One transaction,
+/// Lets a job fire again from now on; the firings missed meanwhile become a gap, and do not run. One transaction,
 /// with its record in the audit.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The jobs whose schedules are looked at: those named, or all active ones.
+//! Loads jobs with their schedules: those named, or all active ones.
 
 use sexton_model::job::{JobSpec, is_reserved};
 use sexton_store::Store;
@@ -7,17 +7,17 @@ use sexton_store::jobs::{self, Job, JobFilter};
 use crate::error::OperationError;
 use crate::job_names;
 
-/// Jobs of one answer of the database.
+/// Number of jobs in one page.
 const PAGE_JOBS: i64 = 1_000;
-/// The most jobs of a database that are looked at.
+/// Maximum number of jobs loaded.
 pub const MAX_JOBS: usize = 20_000;
 
-/// A job's row and what is in it.
+/// A job's row and its definition.
 #[derive(Debug)]
 pub struct ScheduledJob {
     /// The row.
     pub row: Job,
-    /// The job.
+    /// The definition.
     pub spec: JobSpec,
 }
 
@@ -26,11 +26,11 @@ pub struct ScheduledJob {
 pub struct ScheduledJobs {
     /// The jobs.
     pub jobs: Vec<ScheduledJob>,
-    /// Whether there are no more than these.
+    /// Whether these are all.
     pub complete: bool,
 }
 
-/// The jobs of these names, or, if there are none, all active ones, [`MAX_JOBS`] at most.
+/// Loads the jobs of these names, or, without names, all active ones, up to [`MAX_JOBS`].
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub async fn load_jobs(store: &Store, names: &[String]) -> Result<ScheduledJobs,
     }
 }
 
-/// The jobs of these names, by name.
+/// Loads the jobs of these names, by name.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Runs a job now, also if it is paused or still under way.
+//! Triggers a job now, even if it is paused or still under way.
 
 use serde_json::{Map, Value};
 use sexton_model::id::ExecutionId;
@@ -14,31 +14,31 @@ use crate::error::{InvalidRequest, OperationError};
 use crate::job_names;
 use crate::params_schemas::ParamsSchemas;
 
-/// Far more than the params of an execution may have; the store measures exactly.
+/// Far more than the params of an execution may have; the store checks the exact limit.
 const MAX_PARAMS_BYTES: usize = 1024 * 1024;
 
-/// What to run.
+/// A trigger.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerRequest<'a> {
     /// The job's name.
     pub job: &'a str,
-    /// The caller's own key: the same key never runs twice.
+    /// The caller's own key: a key never runs twice.
     pub key: Option<&'a str>,
-    /// Fields that replace those of the job's params; see [`read_params`]. `None`: the job's own params.
+    /// Fields that override those of the job's params; see [`read_params`]. `None`: the job's own params.
     pub params: Option<&'a Map<String, Value>>,
-    /// Why, for the audit.
+    /// The reason for the audit.
     pub reason: Option<&'a str>,
 }
 
-/// Claims an execution; with a key that is used already, answers with the execution that has it. One transaction; a
-/// crash after it leaves a pending execution, whose ticket the relay publishes.
+/// Claims an execution; a key that is used already returns its execution. One transaction; a crash after it leaves a
+/// pending execution, whose ticket the relay publishes.
 ///
-/// Params that are given are validated, since they run at once. The job's own are what its firings run with, too, and
-/// are not.
+/// Given params are validated, since they run at once. The job's own params are not, since its firings run with them
+/// too.
 ///
 /// # Errors
 ///
-/// [`crate::error::NotFound::Job`]; [`InvalidRequest`] for a key or params that cannot be.
+/// [`crate::error::NotFound::Job`]; [`InvalidRequest`] for an invalid key or invalid params.
 pub async fn trigger(
     store: &Store,
     request: TriggerRequest<'_>,
@@ -74,8 +74,8 @@ pub async fn trigger(
     Ok(done)
 }
 
-/// In whose name a trigger is recorded; `None`: nobody's, since a program asks. It brings a key of its own, gives no
-/// reason, and nobody waits for the answer; the execution's row says which program it is.
+/// Returns the operator for the audit; `None` for a program, which brings a key, gives no reason, and does not wait
+/// for the answer; the execution's row names the program.
 pub(super) fn audit_context<'a>(
     has_key: bool,
     actor: &'a Actor,
@@ -85,12 +85,12 @@ pub(super) fn audit_context<'a>(
     (!is_program).then(|| actor.because(reason))
 }
 
-/// Executions are claimed, and nobody knows yet.
+/// A fault point after the claim and before its publication.
 pub(super) fn claimed_fault_point() {
     fault::point("console.triggered");
 }
 
-/// Refuses params that, with the job's own, do not fit what the workers at work say of the job's task type.
+/// Refuses params that, with the job's own, do not match the schemas of the active workers.
 async fn check_params(
     store: &Store,
     name: &str,
@@ -104,7 +104,7 @@ async fn check_params(
     Ok(ParamsSchemas::load(store, &job.task_type, &job.pool).await?.check(&params)?)
 }
 
-/// Reads the params of a trigger: a JSON object that can be stored. `None`: none are given.
+/// Parses the params of a trigger: a JSON object that can be stored. `None`: none are given.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Triggers one execution for each line of a text.
 //!
-//! All lines are read and judged before the first execution is claimed, so a mistake in the last one costs nothing.
-//! Then portions are claimed, each in its own transaction. After a crash in between, the request is made again with the
-//! same text: each line has a key, and what has an execution is counted and left alone.
+//! All lines are parsed and validated before the first execution is claimed, so a mistake in the last one costs
+//! nothing. Then portions are claimed, each in its own transaction. After a crash in between, repeat the request with
+//! the same text: each line has a key, and existing executions are counted and left alone.
 
 use std::collections::HashMap;
 
@@ -24,13 +24,14 @@ use crate::job_names;
 use crate::params_schemas::ParamsSchemas;
 use crate::text::line;
 
-/// The most executions of one text.
+/// Maximum number of executions of one text.
 const MAX_LINES: usize = 100_000;
-/// The longest text.
+/// Maximum length of a text, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// The most of one text for a job that runs one at a time, since whoever lets one of them go looks at all that wait.
+/// Maximum number of executions of one text for a job that runs one at a time, since each admission reads all
+/// waiters.
 const MAX_WAITING: usize = 1_000;
-/// How many problems a refusal lists.
+/// Maximum number of problems in a refusal.
 const MAX_LISTED_PROBLEMS: usize = 20;
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +42,7 @@ struct Line {
     params: Map<String, Value>,
 }
 
-/// Lines that were read, and are to be triggered.
+/// Parsed lines to trigger.
 #[derive(Debug)]
 pub struct TriggerLines {
     /// The file's name, for problems.
@@ -50,7 +51,7 @@ pub struct TriggerLines {
 }
 
 impl TriggerLines {
-    /// Reads a text, in which each line is as in `{"key": "march-17", "params": {"customer": 4891}}`.
+    /// Parses a text, in which each line is as in `{"key": "march-17", "params": {"customer": 4891}}`.
     ///
     /// # Errors
     ///
@@ -63,8 +64,8 @@ impl TriggerLines {
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`] for what the job cannot take, [`crate::error::NotFound::Job`]: nothing was triggered then.
-    /// [`OperationError::Failed`] says how many were, and the same request triggers the rest.
+    /// [`InvalidRequest`] for lines that the job cannot run, [`crate::error::NotFound::Job`]: nothing was triggered.
+    /// [`OperationError::Failed`] says how many were, and the same request triggers the others.
     pub async fn trigger(
         self,
         store: &Store,
@@ -107,11 +108,13 @@ fn trigger_failure(error: &TriggerError, done: &TriggeredBatch, total: usize) ->
     ))
 }
 
-/// The lines with their numbers, or everything that is wrong with them.
+/// Returns the lines with their numbers, or all their problems.
 fn read_lines(file: &str, text: &str) -> Result<Vec<(usize, Line)>, InvalidRequest> {
     if text.len() as u64 > MAX_FILE_BYTES {
-        let most = MAX_FILE_BYTES / 1024 / 1024;
-        return Err(InvalidRequest::Other(format!("{file} is longer than {most} MiB; split it")));
+        let max_mib = MAX_FILE_BYTES / 1024 / 1024;
+        return Err(InvalidRequest::Other(format!(
+            "{file} is longer than {max_mib} MiB; split it"
+        )));
     }
     let (mut lines, mut problems) = (Vec::new(), LineProblems::default());
     let mut keys: HashMap<String, usize> = HashMap::new();
@@ -152,8 +155,9 @@ fn parse_line(text: &str) -> Result<Line, String> {
     Ok(one)
 }
 
-/// Refuses what the job cannot take: too many at once, and params that, with the job's own, cannot be kept or do not fit
-/// what the workers at work say of them. The job's own alone are what its firings run with, too, and are not judged.
+/// Refuses lines that the job cannot run: too many at once, and params that, with the job's own, cannot be stored or
+/// do not match the active workers' schemas. The job's own params alone are not validated, since its firings run with
+/// them too.
 async fn check_lines(
     store: &Store,
     name: &str,
@@ -187,7 +191,7 @@ async fn check_lines(
     Ok(problems.into_result()?)
 }
 
-/// What is wrong with a file: the first of it in words, and how much it is.
+/// The problems of a file: the first ones in words, and their number.
 #[derive(Default)]
 struct LineProblems {
     texts: Vec<String>,

@@ -1,5 +1,5 @@
-//! Dispositions in sentences. Texts that people or tasks gave are quoted as they are; whoever shows a
-//! sentence on a terminal makes it safe.
+//! Dispositions in sentences. Texts of people or tasks are quoted as they are; the code that shows a sentence on a
+//! terminal escapes it.
 
 use chrono::{DateTime, Utc};
 use sexton_model::explain::{Disposition, NotAFiring, UnknownReason};
@@ -8,7 +8,7 @@ use sexton_store::ledger::{FiringExecution, LedgerPage};
 
 use crate::text::instant;
 
-/// Of a firing.
+/// Describes a firing.
 pub(super) fn describe_firing(
     found: &Disposition,
     at: DateTime<Utc>,
@@ -74,7 +74,7 @@ pub(super) fn describe_firing(
     }
 }
 
-/// Of an instant that is none.
+/// Describes an instant that is no firing.
 pub(super) fn describe_no_firing(what: NotAFiring, page: &LedgerPage) -> String {
     let oldest = page.history.oldest().map(|revision| instant(revision.from)).unwrap_or_default();
     match what {

@@ -1,4 +1,4 @@
-//! What happened to an execution, in the order of time. Pure: the rows as they were read, put in order.
+//! The events of an execution, in the order of time. Pure: sorts the rows that were read.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -6,12 +6,12 @@ use sexton_store::attempts::Attempt;
 use sexton_store::executions::Execution;
 use sexton_store::operator::OperatorAction;
 
-/// One thing that happened.
+/// One event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Event {
     /// When, by the database's clock.
     pub at: DateTime<Utc>,
-    /// What: `claimed`, `published`, `opened`, `ended`, `ended_late`, `finished`, `next_attempt`, or the
+    /// Its kind: `claimed`, `published`, `opened`, `ended`, `ended_late`, `finished`, `next_attempt`, or the
     /// operator's action.
     pub event: String,
     /// The attempt's number.
@@ -22,7 +22,7 @@ pub struct Event {
     pub detail: Option<String>,
 }
 
-/// The rows as events. Of the tickets that were published the row knows the last one only.
+/// Returns the rows as events. Of the published tickets the row knows only the last.
 pub fn timeline(
     execution: &Execution,
     attempts: &[Attempt],
@@ -75,7 +75,7 @@ pub fn timeline(
             .next_attempt_at
             .map(|at| Event { attempt: Some(execution.attempt), ..plain(at, "next_attempt") }),
     );
-    // Of what has one instant, the order above is the order in which it happened.
+    // The sort is stable: events of the same instant stay in the order above, in which they happened.
     events.sort_by_key(|event| event.at);
     events
 }

@@ -1,7 +1,7 @@
-//! Asking the broker how full its queues are.
+//! Reads from the broker how full its queues are.
 //!
-//! Looks only: a mistyped namespace must not become durable queues. Bounded in time and in pools, and
-//! never an error of the command: what cannot be asked is said.
+//! It declares nothing, because a mistyped namespace must not become durable queues. Bounded in time and in pools,
+//! and never an error of the command: the answer says what is missing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,38 +13,38 @@ use sexton_broker::{
 use sexton_service::settings::ConsoleSettings;
 use tokio::time::timeout;
 
-/// Within this the broker has connected, or the reason is told.
+/// Time limit for the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// For all questions together.
+/// Time limit for all queries together.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most pools that are asked about.
+/// Maximum number of pools queried.
 const MAX_POOLS: usize = 50;
 
-/// What the broker said.
+/// The broker's answer.
 #[derive(Debug)]
 pub struct Queues {
     /// The namespace.
     pub namespace: String,
-    /// Whether there is any queue of the namespace among those asked about.
+    /// Whether any queue of the namespace exists among those queried.
     pub exist: bool,
-    /// Messages in the failed queue; none if it does not exist.
+    /// Messages in the failed queue; `None` if it does not exist.
     pub failed_ready: Option<u64>,
     /// By pool.
     pub pools: BTreeMap<String, PoolQueues>,
 }
 
-/// What is in a pool's queues; none for a queue that does not exist yet.
+/// The contents of a pool's queues; `None` for a queue that does not exist yet.
 #[derive(Debug, Default)]
 pub struct PoolQueues {
     /// Ready messages in the main queue.
     pub ready: Option<u64>,
     /// Consumers of the main queue.
     pub consumers: Option<u64>,
-    /// In all delay queues together.
+    /// Messages in all delay queues together.
     pub retry_ready: Option<u64>,
 }
 
-/// Asks about the failed queue and those of the pools; or says why not.
+/// Reads the failed queue and those of the pools; or returns why it cannot.
 pub(super) async fn read_queues(
     settings: &ConsoleSettings,
     pools: &[&str],
@@ -114,7 +114,7 @@ async fn read_depths(link: &Link, pools: &[&str]) -> Result<Queues, String> {
 }
 
 impl Queues {
-    /// What to tell if nothing of the namespace is there.
+    /// Returns a message if no queue of the namespace exists.
     pub fn missing(&self) -> Option<String> {
         (!self.exist).then(|| {
             format!(
@@ -125,7 +125,7 @@ impl Queues {
     }
 }
 
-/// Ready messages and consumers; `None`: there is no such queue.
+/// Returns a queue's ready messages and consumers; `None`: it does not exist.
 async fn depth(link: &Link, queue: &str) -> Result<Option<(u64, u64)>, String> {
     match link.depth(queue).await {
         Ok(depth) => Ok(Some((depth.ready.into(), depth.consumers.into()))),

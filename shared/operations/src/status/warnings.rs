@@ -1,4 +1,4 @@
-//! What is not well by itself, in words.
+//! Warnings: conditions that need an operator.
 
 use std::fmt;
 
@@ -11,55 +11,55 @@ use sexton_store::unknown_messages::Overflow;
 use crate::text::{duration, instant, line};
 use crate::unknown_messages::describe_overflow;
 
-/// Something that somebody should look at.
+/// A condition that needs attention.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
-    /// A pool that somebody chose, and that no worker takes tasks from.
+    /// A pool with jobs or work, and without workers.
     PoolWithoutWorkers {
         /// The pool's name.
         pool: String,
-        /// Active jobs that choose it.
+        /// Number of active jobs in it.
         jobs: i64,
-        /// Executions that wait in it, due or not.
+        /// Number of executions that wait in it, due or not.
         waiting: i64,
-        /// Milliseconds for which the one that waits longest has been due; `None`: nothing is due.
+        /// Milliseconds for which the oldest waiting execution has been due; `None`: nothing is due.
         oldest_due_ms: Option<i64>,
     },
     /// The database's time jumped, and late firings wait for an operator.
     CatchUpHeld(Hold),
-    /// More executions are failed than somebody wants to have.
+    /// More executions are failed than the configured limit.
     TooManyFailed {
-        /// How many.
+        /// Their number.
         failed: i64,
         /// `FAILED_WARN_COUNT`.
         limit: u32,
     },
-    /// A failed execution waits for longer than somebody wants it to.
+    /// A failed execution has waited for longer than the configured limit.
     FailedForLong {
-        /// Milliseconds for which the oldest waits.
+        /// Milliseconds for which the oldest has waited.
         oldest_ms: i64,
         /// `FAILED_WARN_AGE_MS`.
         limit_ms: i64,
     },
-    /// More executions failed lately than somebody expects.
+    /// More executions failed lately than the configured limit.
     FailingFast {
-        /// Those of the last hour that are failed still.
+        /// Number of the last hour's failures that are still failed.
         last_hour: i64,
         /// `FAILED_WARN_PER_HOUR`.
         limit: u32,
     },
-    /// There is no room to write down what is in the failed queue and nobody's.
+    /// Unknown messages exceed the record's limit.
     RawMessagesOverflow(Overflow),
 }
 
 impl Warning {
-    /// What is to be said of a hold.
+    /// Makes the warning for a hold.
     pub fn held(hold: Hold) -> Self {
         Self::CatchUpHeld(hold)
     }
 
-    /// What is to be said of what failed; `last_hour` counts those of the last hour.
+    /// Returns the warnings about failed executions; `last_hour` counts those of the last hour.
     pub fn of_failed(overview: &Overview, last_hour: i64, limits: FailedLimits) -> Vec<Self> {
         let mut warnings = Vec::new();
         if overview.failed > i64::from(limits.count) {
@@ -77,7 +77,7 @@ impl Warning {
         warnings
     }
 
-    /// What is to be said of a pool.
+    /// Returns the warning about a pool.
     pub fn of(counts: &PoolCounts) -> Option<Self> {
         let PoolCounts { pool, jobs, workers, oldest_due_ms, .. } = counts;
         let waiting = counts.pending + counts.retrying;

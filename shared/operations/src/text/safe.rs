@@ -1,12 +1,12 @@
-//! Text of others, made safe to show.
+//! Escapes foreign text for display.
 //!
-//! What tasks write and what jobs carry may hold anything; on a terminal, escape sequences could
-//! recolour, overwrite or hide what the operator reads, and directional characters could reorder
-//! it. Every such character is shown as an escape instead of being sent.
+//! Tasks' output and jobs' values may hold anything; on a terminal, escape sequences could recolour, overwrite or
+//! hide what the operator reads, and directional characters could reorder it. Every such character is shown as an
+//! escape.
 
 use std::fmt::Write as _;
 
-/// Whether a terminal would act on the character, or show text in another order because of it.
+/// Returns whether a terminal would act on the character, or reorder text because of it.
 fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -25,7 +25,7 @@ fn push(out: &mut String, character: char) {
     }
 }
 
-/// The text on one line, of at most `max` characters; line breaks become blanks.
+/// Returns the text on one line, of at most `max` characters; line breaks become blanks.
 pub fn line(text: &str, max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max * 4));
     for (count, character) in text.trim_end().chars().enumerate() {
@@ -42,7 +42,7 @@ pub fn line(text: &str, max: usize) -> String {
     out
 }
 
-/// The text with its line breaks, everything else escaped.
+/// Returns the text with its line breaks, everything else escaped.
 pub fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -51,8 +51,8 @@ pub fn lines(text: &str) -> String {
     out
 }
 
-/// JSON in which no character is left that a terminal acts on. The value stays the same: outside of
-/// strings JSON has none but line breaks and blanks.
+/// Escapes the characters in JSON on which a terminal acts. The value stays the same: outside of strings JSON has
+/// only line breaks and blanks.
 pub fn ascii_controls(json: &str) -> String {
     if !json.chars().any(|c| c != '\n' && is_unsafe(c)) {
         return json.to_owned();

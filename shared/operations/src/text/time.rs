@@ -1,18 +1,18 @@
-//! Instants and durations as people read them.
+//! Instants and durations in people's notation.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// RFC 3339 in UTC, to the second.
+/// Formats in RFC 3339 in UTC, to the second.
 pub fn instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// RFC 3339 in UTC, to the millisecond.
+/// Formats in RFC 3339 in UTC, to the millisecond.
 pub fn precise(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// `in 3 m`, `12 s ago`, `now`.
+/// Formats the distance, as in `in 3 m`, `12 s ago`, `now`.
 pub fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let ms = (now - at).num_milliseconds();
     match ms {
@@ -22,7 +22,7 @@ pub fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// As [`ago`], in the largest unit alone, for columns.
+/// Like [`ago`], in the largest unit only, for columns.
 pub fn roughly(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let ms = (now - at).num_milliseconds();
     let seconds = ms.unsigned_abs() / 1_000;
@@ -36,7 +36,7 @@ pub fn roughly(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if ms > 0 { format!("{text} ago") } else { format!("in {text}") }
 }
 
-/// A duration in its two largest units: `250 ms`, `1.2 s`, `12 s`, `3 m 5 s`, `2 h`, `12 d 3 h`.
+/// Formats a duration in its two largest units: `250 ms`, `1.2 s`, `12 s`, `3 m 5 s`, `2 h`, `12 d 3 h`.
 pub fn duration(ms: i64) -> String {
     let ms = ms.max(0);
     let seconds = ms / 1_000;
@@ -53,7 +53,7 @@ pub fn duration(ms: i64) -> String {
     }
 }
 
-/// The second unit says nothing once there are `enough` of the first.
+/// Omits the second unit once there are `enough` of the first.
 fn two_units(large: i64, large_unit: &str, small: i64, small_unit: &str, enough: i64) -> String {
     if small == 0 || large >= enough {
         format!("{large} {large_unit}")

@@ -1,4 +1,4 @@
-//! The connection of one request: to an address that was checked, and to no other.
+//! Connects to a checked address, and to no other.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::tls;
 /// The most addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long one of several addresses may take to answer.
+/// Time limit of connecting to one of several addresses.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection, encrypted or not.
@@ -40,7 +40,7 @@ pub(super) async fn connect(
     let found = addresses(&host, port).await?;
     let addresses = allowed_addresses(found, request.allows_private_addresses, &host)?;
     let stream = connect_to_first(&addresses, &host).await?;
-    // What is sent is one message; nothing is gained by waiting for more.
+    // The request is sent as one message, so waiting to fill packets gains nothing.
     let _ = stream.set_nodelay(true);
     let Some(client) = client else { return Ok(Box::new(stream)) };
     let name = match &host {
@@ -58,7 +58,7 @@ pub(super) async fn connect(
     }
 }
 
-/// Where the host is. The system's resolver is asked anew for each attempt.
+/// Resolves the host. Each attempt queries the system's resolver again.
 async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, HttpError> {
     match host {
         Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
@@ -70,7 +70,7 @@ async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, Ht
     }
 }
 
-/// Those that a request may go to; never none.
+/// Returns the addresses to which a request may go; never empty.
 fn allowed_addresses(
     found: Vec<SocketAddr>,
     allowed: bool,
@@ -86,7 +86,7 @@ fn allowed_addresses(
     }
 }
 
-/// A connection to the first of the addresses that answers.
+/// Connects to the first of the addresses that answers.
 async fn connect_to_first(
     addresses: &[SocketAddr],
     host: &Host<String>,
@@ -94,7 +94,7 @@ async fn connect_to_first(
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         let connecting = TcpStream::connect(address);
-        // A single one has all the time that the request has.
+        // A single address gets all of the request's time.
         let limit = if addresses.len() > 1 { ADDRESS_TIMEOUT } else { Duration::MAX };
         match timeout(limit, connecting).await {
             Ok(Ok(stream)) => return Ok(stream),

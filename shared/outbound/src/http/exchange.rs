@@ -1,4 +1,4 @@
-//! One request and its answer, over one connection.
+//! Sends one request and receives its response, over one connection.
 
 use std::pin::pin;
 
@@ -17,17 +17,17 @@ const HEAD_MAX_BYTES: usize = 64 * 1024;
 
 /// Receives the parts of a response as they arrive, in order.
 pub trait ResponseSink: Send {
-    /// The head has arrived.
+    /// Receives the head.
     fn head(&mut self, head: &ResponseHead);
-    /// A piece of the body has arrived.
+    /// Receives a piece of the body.
     fn body(&mut self, piece: &[u8]);
 }
 
-/// Sends the request and receives its response, `max_body_bytes` bytes of its body at most.
+/// Sends the request and receives its response, with at most `max_body_bytes` bytes of its body.
 ///
 /// # Errors
 ///
-/// What the other side did wrong, for people.
+/// The other side's violation of the protocol, described for people.
 ///
 /// # Cancellation
 ///
@@ -57,7 +57,7 @@ pub(super) async fn exchange(
     loop {
         tokio::select! {
             response = &mut answering => return response,
-            // Its error is that of the answer, too.
+            // The response reports the same error.
             _ = &mut connection, if open => open = false,
         }
     }
@@ -82,7 +82,7 @@ async fn read(
     Ok(false)
 }
 
-/// An error and its causes.
+/// Joins an error and its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();

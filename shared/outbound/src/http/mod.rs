@@ -1,16 +1,17 @@
-//! One HTTP request over a connection of its own.
+//! Sends one HTTP request over a new connection.
 //!
-//! # Where it goes
+//! # Addresses
 //!
-//! To public addresses, unless [`HttpRequest::allows_private_addresses`]: the addresses are checked after the
-//! name was resolved, and the connection goes to one that was checked. No proxy is used, no cookie kept, no
-//! redirect followed, nothing decompressed.
+//! Requests go to public addresses only, unless [`HttpRequest::allows_private_addresses`]: the addresses are
+//! checked after the name was resolved, and the connection goes to a checked one. The client uses no proxy,
+//! keeps no cookies, follows no redirects and decompresses nothing.
 //!
-//! # What is left
+//! # After the request
 //!
-//! Nothing. The future of [`HttpClient::send`] drives the connection, and no task in the background does.
-//! Dropping it closes the connection. That costs a handshake for each request and leaves no pool to bound. A
-//! question to the system's resolver cannot be cancelled; its thread ends with the resolver's own timeout.
+//! Nothing stays behind. The future of [`HttpClient::send`] drives the connection, without a task in the
+//! background. Dropping it closes the connection. That costs a handshake for each request and leaves no pool to
+//! bound. A query to the system's resolver cannot be cancelled; its thread ends with the resolver's own
+//! timeout.
 
 mod connect;
 mod exchange;
@@ -42,13 +43,13 @@ pub struct HttpRequest {
     pub url: Url,
     /// The method.
     pub method: Method,
-    /// Further headers. `Host` and `Connection` are set by the client; `User-Agent` too, unless it is here.
+    /// Additional headers. The client sets `Host` and `Connection`, and `User-Agent` unless it is here.
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: String,
-    /// Whether the host may be at an address that is not public.
+    /// Whether the host may have an address that is not public.
     pub allows_private_addresses: bool,
-    /// The longest that resolving, connecting, sending and the whole response may take together.
+    /// Time limit for resolving, connecting, sending and the whole response together.
     pub timeout: Duration,
     /// The most bytes of the response's body that are read.
     pub max_body_bytes: usize,
@@ -57,43 +58,43 @@ pub struct HttpRequest {
 /// A response that has been received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// Its head.
+    /// The head.
     pub head: ResponseHead,
-    /// Whether the body was longer than [`HttpRequest::max_body_bytes`]; the rest was not read.
+    /// Whether the body was longer than [`HttpRequest::max_body_bytes`]; the remainder was not read.
     pub is_truncated: bool,
 }
 
 /// Why there is no response. Each text is for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// Every address of the host is one that a request must not go to.
+    /// All addresses of the host are of a kind to which requests must not go.
     #[error("{0}")]
     AddressRefused(String),
-    /// The host's name leads to no address at present.
+    /// The host's name does not resolve at present.
     #[error("{0}")]
     Unresolved(String),
-    /// Nobody answers at the host's addresses.
+    /// No address of the host accepts a connection.
     #[error("{0}")]
     Unreachable(String),
-    /// The server does not prove its name, or speaks no TLS.
+    /// The server has no valid certificate for its name, or does not speak TLS.
     #[error("{0}")]
     Tls(String),
-    /// The server sent something that is no response, or only a part of one.
+    /// The server's response is invalid or incomplete.
     #[error("{0}")]
     Broken(String),
-    /// The request's time is over.
+    /// The request's time limit is exceeded.
     #[error("no response within {} ms", .0.as_millis())]
     TimedOut(Duration),
 }
 
-/// Sends requests. Holds nothing but the roots that its connections trust.
+/// Sends requests. Holds only the roots that its connections trust.
 #[derive(Clone, Debug, Default)]
 pub struct HttpClient {
     tls: TlsClient,
 }
 
 impl HttpClient {
-    /// A client whose `https` connections trust what `tls` trusts.
+    /// Creates a client whose `https` connections trust the roots of `tls`.
     pub const fn new(tls: TlsClient) -> Self {
         Self { tls }
     }
@@ -135,18 +136,18 @@ impl HttpClient {
     }
 }
 
-/// The request as it is sent.
+/// Returns the request in the HTTP library's form.
 fn message(request: HttpRequest) -> Request<Full<Bytes>> {
     let HttpRequest { url, method, mut headers, body, .. } = request;
     headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
-    // A host of a parsed URL is visible ASCII.
+    // The host of a parsed URL is visible ASCII.
     if let Ok(host) = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]) {
         headers.insert(HOST, host);
     }
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     let mut message = Request::new(Full::from(body));
     *message.method_mut() = method;
-    // A parsed URL has no path that could not be sent.
+    // The path of a parsed URL is always valid in a request.
     *message.uri_mut() =
         url[Position::BeforePath..Position::AfterQuery].parse().unwrap_or_default();
     *message.headers_mut() = headers;

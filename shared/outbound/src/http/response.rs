@@ -1,4 +1,4 @@
-//! What the head of a response says and means.
+//! The head of a response and its meaning.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use sexton_model::ticket::truncate;
 
-/// The longest wait that a server's `Retry-After` can bring about.
+/// The longest wait that is taken from a server's `Retry-After`.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
-/// The most bytes of a `Location` that are repeated.
+/// The most bytes of a `Location` that a description repeats.
 const LOCATION_MAX_BYTES: usize = 300;
 
 /// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
     retry_after: Option<String>,
     location: Option<String>,
 }
 
-/// What a response says about its request.
+/// The meaning of a response for its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseMeaning {
-    /// 2xx: the server accepted it.
+    /// 2xx: the server accepted the request.
     Accepted,
     /// 408, 425, 429 and 5xx: the same request may be accepted later.
     RetryLater {
-        /// The shortest wait that the server asks for, at most [`RETRY_AFTER_MAX`].
+        /// The shortest wait, from the `Retry-After` header, at most [`RETRY_AFTER_MAX`].
         after: Option<Duration>,
     },
-    /// Anything else, redirects included: sending the same request again cannot help.
+    /// Any other status, including redirects: sending the same request again cannot help.
     Rejected,
 }
 
@@ -46,7 +46,7 @@ impl ResponseHead {
         }
     }
 
-    /// What the response means; a date in `Retry-After` is counted from `now`.
+    /// Returns the response's meaning; a date in `Retry-After` is counted from `now`.
     pub fn meaning(&self, now: DateTime<Utc>) -> ResponseMeaning {
         match self.status.as_u16() {
             200..=299 => ResponseMeaning::Accepted,
@@ -58,8 +58,8 @@ impl ResponseHead {
         }
     }
 
-    /// The response in a sentence, for people: the status, where a redirect points to, or else `excerpt`, some
-    /// words of the body.
+    /// Describes the response in a sentence for people: the status, and the target of a redirect or otherwise
+    /// `excerpt`, some text of the body.
     pub fn describe(&self, excerpt: Option<&str>) -> String {
         let status = self.status;
         let named = match status.canonical_reason() {
@@ -79,12 +79,12 @@ impl ResponseHead {
     }
 }
 
-/// The wait that a `Retry-After` asks for, at most [`RETRY_AFTER_MAX`]: seconds, or a date. `None` if
-/// it is neither; a date that has passed is no wait.
+/// Parses a `Retry-After` into a wait of at most [`RETRY_AFTER_MAX`]: seconds, or a date. `None` if it is
+/// neither; a past date is no wait.
 fn retry_after(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     let value = value.trim();
     let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Digits only: what does not fit is larger than any wait.
+        // Digits only: a number that does not parse is larger than any wait.
         Duration::from_secs(value.parse().unwrap_or(u64::MAX))
     } else {
         let at = DateTime::<Utc>::from(httpdate::parse_http_date(value).ok()?);

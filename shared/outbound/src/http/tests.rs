@@ -1,4 +1,4 @@
-//! Requests to real servers on real sockets, with limits and without a worker.
+//! Tests of requests to real servers on real sockets, with limits and without a worker.
 
 use std::time::Duration;
 

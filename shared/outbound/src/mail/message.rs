@@ -1,4 +1,4 @@
-//! Composes a mail, and refuses what must not be in one.
+//! Composes a mail, and refuses unsafe or invalid parts.
 
 use std::time::SystemTime;
 
@@ -38,18 +38,18 @@ pub struct MailText {
 pub struct InvalidMail(String);
 
 impl InvalidMail {
-    /// Of a part that is longer than `max_bytes`.
+    /// Creates the error of a part that is longer than `max_bytes`.
     pub fn too_long(part: &str, max_bytes: usize) -> Self {
         Self(format!("`{part}` has more than {max_bytes} bytes"))
     }
 }
 
-/// Composes a mail of plain text, dated `date`. Its `Message-ID` is made of `key`: a recipient who gets the mail
-/// twice, because a reply was lost, can tell.
+/// Composes a mail of plain text, dated `date`. Its `Message-ID` is derived from `key`: a recipient who gets
+/// the mail twice, because a reply was lost, can recognise that.
 ///
 /// # Errors
 ///
-/// [`InvalidMail`]: recipients that are none, a text that is too long, a line break in a header.
+/// [`InvalidMail`]: invalid recipients, a text that is too long, a line break in a header.
 pub fn compose(
     from: &Mailbox,
     text: MailText,
@@ -74,8 +74,8 @@ pub fn compose(
         .map_err(|error| InvalidMail(format!("the mail cannot be written: {error}")))
 }
 
-/// A text that becomes one line of the head. What could begin another line is refused: the texts' author has no
-/// say about the other headers.
+/// Checks a text for one header line. Characters that could begin another line are refused: the texts' author
+/// must not set other headers.
 fn header_line<'a>(part: &str, text: &'a str, max_bytes: usize) -> Result<&'a str, InvalidMail> {
     if text.len() > max_bytes {
         return Err(InvalidMail::too_long(part, max_bytes));
@@ -89,7 +89,7 @@ fn header_line<'a>(part: &str, text: &'a str, max_bytes: usize) -> Result<&'a st
     Ok(text)
 }
 
-/// The same for the same key, and a valid id whatever the key holds.
+/// Returns the same id for the same key, and a valid id for every key.
 fn message_id(key: &str, domain: &str) -> String {
     let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes());
     format!("<{}@{domain}>", id.simple())

@@ -1,11 +1,11 @@
-//! One mail of plain text, handed to a mail server over SMTP.
+//! Sends one mail of plain text to a mail server over SMTP.
 //!
-//! [`compose`] makes the mail and refuses what would begin another header; [`MailClient::send`] hands it over
-//! within a time limit, over a connection of its own.
+//! [`compose`] makes the mail and refuses text that would begin another header; [`MailClient::send`] sends it
+//! within a time limit, over a new connection.
 //!
-//! `smtps://` servers are spoken to over TLS from the beginning. A connection to another server is encrypted if
-//! the server offers it; user and password are sent over an encrypted connection or not at all. The server's
-//! address is not checked: its name comes from the deployer, as that of a database does.
+//! A connection to an `smtps://` server uses TLS from the beginning. A connection to another server is
+//! encrypted if the server offers it; user and password are sent over an encrypted connection or not at all.
+//! The server's address is not checked: its name comes from the deployer, as that of a database does.
 
 mod message;
 mod session;
@@ -32,7 +32,7 @@ use self::session::send_mail;
 use self::stream::{ConnectError, SmtpStream};
 use crate::tls::{self, TlsClient};
 
-/// How long the server may take to reply to QUIT; it has taken the mail by then.
+/// How long the server may take to reply to QUIT; it has accepted the mail by then.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A mail server.
@@ -42,11 +42,11 @@ pub struct SmtpServer {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Encrypted from the beginning.
+    /// Whether the connection is encrypted from the beginning.
     pub smtps: bool,
 }
 
-/// User and password for a mail server. Is never printed.
+/// User and password for a mail server. Never printed.
 pub struct Login {
     /// The user.
     pub user: String,
@@ -57,10 +57,10 @@ pub struct Login {
 /// Why a mail was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MailError {
-    /// Nobody answers at the server's address.
+    /// The server's address does not accept a connection.
     #[error("{0}")]
     Unreachable(String),
-    /// The server does not prove its name, or speaks no TLS.
+    /// The server has no valid certificate for its name, or does not speak TLS.
     #[error("{0}")]
     Tls(String),
     /// The server offers no encryption, so the password was not sent.
@@ -76,60 +76,60 @@ pub enum MailError {
         code: u16,
         /// Whether sending it again cannot help: a reply of 5xx.
         is_permanent: bool,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The conversation broke off.
     #[error("{0}")]
     Broken(String),
-    /// The time is over.
+    /// The time limit is exceeded.
     #[error("the mail server did not take the mail within {} ms", .0.as_millis())]
     TimedOut(Duration),
 }
 
-/// Hands mails to one server.
+/// Sends mails to one server.
 pub struct MailClient {
     server: SmtpServer,
     tls: TlsClient,
-    /// For a connection that is encrypted after its beginning.
+    /// TLS parameters for a connection that is encrypted after its beginning.
     upgrade: OnceLock<TlsParameters>,
 }
 
-/// A mail that the server has taken. Dropping it closes the connection.
+/// A mail that the server has accepted. Dropping it closes the connection.
 pub struct AcceptedMail {
     reply: String,
     connection: Smtp,
 }
 
 impl AcceptedMail {
-    /// The server's reply in one line, such as `250 queued as 77`.
+    /// Returns the server's reply in one line, such as `250 queued as 77`.
     pub fn reply(&self) -> &str {
         &self.reply
     }
 
-    /// Ends the conversation in good form, within a second.
+    /// Ends the conversation with QUIT, within a second.
     pub async fn quit(mut self) {
         let _ = timeout(QUIT_TIMEOUT, self.connection.quit()).await;
     }
 }
 
 impl MailClient {
-    /// A client of `server`, whose certificate is checked by the roots of `tls`; by the system's, if the server
-    /// encrypts after the beginning of the connection.
+    /// Creates a client of `server`, whose certificate is checked by the roots of `tls`; by the system's, if
+    /// the server encrypts after the beginning of the connection.
     pub const fn new(server: SmtpServer, tls: TlsClient) -> Self {
         Self { server, tls, upgrade: OnceLock::new() }
     }
 
-    /// Hands a mail over within `limit`.
+    /// Sends a mail within `limit`.
     ///
     /// # Errors
     ///
     /// [`MailError`]. After [`Broken`](MailError::Broken) and [`TimedOut`](MailError::TimedOut) the server may
-    /// have taken the mail all the same; the mail's `Message-ID` lets the recipient recognise a second copy.
+    /// still have accepted the mail; the mail's `Message-ID` lets the recipient recognise a second copy.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future closes the connection, as a crash does; the mail may have been taken.
+    /// Dropping the future closes the connection, as a crash does; the server may have accepted the mail.
     pub async fn send(
         &self,
         mail: &Message,
@@ -165,7 +165,7 @@ impl MailClient {
         Ok(AcceptedMail { reply, connection })
     }
 
-    /// Connects and greets; also says whether the connection is encrypted.
+    /// Connects and greets; also returns whether the connection is encrypted.
     async fn connect(&self) -> Result<(Smtp, bool), MailError> {
         let SmtpServer { host, port, smtps } = &self.server;
         let tls = if *smtps { Some(self.tls.config().await) } else { None };
@@ -184,7 +184,7 @@ impl MailClient {
         }
         let parameters = self.upgrade().await?;
         connection.starttls(parameters, &hello).await.map_err(|error| match error.status() {
-            // Refused in words, and not by its certificate.
+            // The server replied with a refusal; its certificate is not the cause.
             Some(_) => MailError::of(&error),
             None => not_encrypted(host, &error),
         })?;
@@ -197,7 +197,7 @@ impl MailClient {
         }
         let host = &self.server.host;
         let name = host.clone();
-        // It reads the system's roots, which may wait for a disk.
+        // This reads the system's roots, which may wait for a disk.
         let made = tokio::task::spawn_blocking(move || TlsParameters::new_rustls(name)).await;
         let made = made.map_err(|error| not_encrypted(host, &error))?;
         let made = made.map_err(|error| not_encrypted(host, &error))?;
@@ -206,7 +206,7 @@ impl MailClient {
 }
 
 impl MailError {
-    /// What an error of the conversation means.
+    /// Translates an error of the conversation.
     fn of(error: &SmtpError) -> Self {
         let message = chain(error);
         match error.status() {
@@ -214,7 +214,7 @@ impl MailError {
                 Self::Refused { code: code.into(), is_permanent: error.is_permanent(), message }
             }
             None if error.is_tls() => Self::Tls(message),
-            // The server lacks what this mail needs.
+            // The server lacks an extension that this mail needs.
             None if error.is_client() => Self::Unsupported(message),
             None => Self::Broken(message),
         }
@@ -232,7 +232,7 @@ fn not_encrypted(host: &str, error: &(dyn Error + 'static)) -> MailError {
     MailError::Tls(format!("no TLS with {host}: {}{advice}", chain(error)))
 }
 
-/// An error and its causes, each once.
+/// Joins an error and its causes, each once.
 fn chain(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
@@ -246,7 +246,7 @@ fn chain(error: &dyn Error) -> String {
     said
 }
 
-/// This host's name, as the server is told it.
+/// Returns this host's name, for the greeting.
 fn client_id() -> ClientId {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let usable = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);

@@ -1,7 +1,7 @@
-//! Hands one mail over, command by command.
+//! Sends one mail, command by command.
 //!
-//! The library's own way sends QUIT after a refusal and waits for the reply without limit: a server that does not
-//! reply to QUIT would turn its refusal into a timeout.
+//! The library's own method sends QUIT after a refusal and waits for the reply without a limit: a server that
+//! does not reply to QUIT would turn its refusal into a timeout.
 
 use lettre::transport::smtp::client::AsyncSmtpConnection as Smtp;
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
@@ -11,7 +11,7 @@ use lettre::{Address, Message};
 
 use super::MailError;
 
-/// Hands the mail over; returns the reply by which the server has taken it.
+/// Sends the mail; returns the reply with which the server accepted it.
 pub(super) async fn send_mail(
     connection: &mut Smtp,
     mail: &Message,

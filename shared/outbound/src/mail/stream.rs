@@ -1,4 +1,4 @@
-//! The connection to a mail server, of which a bounded part is read.
+//! The connection to a mail server, which reads a bounded number of bytes.
 
 use std::fmt;
 use std::io;
@@ -14,19 +14,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// The most bytes that are read over one connection: a line of the server may be endless.
+/// The most bytes that are read over one connection: a server's line may be endless.
 const READ_MAX_BYTES: usize = 256 * 1024;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Debug)]
 pub(super) enum ConnectError {
-    /// Nobody answers.
+    /// The server does not answer.
     Unreachable(io::Error),
-    /// The server does not prove its name, or speaks no TLS.
+    /// The server has no valid certificate for its name, or does not speak TLS.
     Tls(io::Error),
 }
 

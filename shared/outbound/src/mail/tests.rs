@@ -1,4 +1,4 @@
-//! Mails to a real server on a real socket, with limits and without a worker.
+//! Tests of mails to a real server on a real socket, with limits and without a worker.
 
 use chrono::DateTime;
 use sexton_peers::in_time;

@@ -1,5 +1,5 @@
-//! What the questions of bulks wait for that no time brings: a worker that offers the verify task, or the end of the
-//! last one of a version that knows nothing of questions.
+//! Reasons why the questions of bulks stay unanswered: no worker offers the verify task, or a worker's version is too
+//! old for questions.
 
 use std::collections::HashMap;
 
@@ -8,32 +8,32 @@ use serde::Serialize;
 use crate::offers::{OldWorker, list_old_workers};
 use crate::{Now, Store, StoreError};
 
-/// Pools and verify tasks that are told, of all the bulks together.
+/// Maximum number of pools and verify tasks reported, over all bulks.
 const MAX_BLOCKED_TASKS: i64 = 100;
 
-/// Questions that no worker at work can answer.
+/// Questions that no active worker can answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct UnofferedQuestions {
     /// The verify task.
     pub task_type: String,
-    /// The pool in which no worker at work offers it.
+    /// The pool in which no active worker offers it.
     pub pool: String,
-    /// How many questions of the bulk wait for one.
+    /// Number of the bulk's questions that wait for one.
     pub questions: i64,
 }
 
-/// What the questions of a bulk wait for; never empty.
+/// Why a bulk's questions stay unanswered; never empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct BlockedQuestions {
-    /// Where no worker at work offers what is to be asked; the most questions first.
+    /// Verify tasks that no active worker offers; those with the most questions first.
     pub unheard: Vec<UnofferedQuestions>,
-    /// Workers of a version that knows nothing of questions, as `name version`; nothing further is asked while one
-    /// of them is at work.
+    /// Workers of a version too old for questions, as `name version`; no further question starts while one of them is
+    /// active.
     pub old_workers: Vec<String>,
 }
 
-/// Of each bulk among `bulks` that runs and whose questions wait for a worker that is not there, or that must not
-/// be there: for which.
+/// Returns the reasons for each running bulk among `bulks` whose questions wait for a missing worker, or for the end
+/// of an old one.
 pub async fn list_blocked_questions(
     store: &Store,
     bulks: &[i64],
@@ -73,7 +73,7 @@ pub async fn list_blocked_questions(
     Ok(all)
 }
 
-/// Those that run and have items of which nothing was asked yet.
+/// Returns the running bulks with items that have no question yet.
 async fn list_unasked_bulks(store: &Store, bulks: &[i64]) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_not_asked

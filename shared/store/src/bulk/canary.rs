@@ -1,4 +1,4 @@
-//! How the first executions of a bulk stand.
+//! The state of a bulk's canary.
 
 use sexton_model::bulk::{CanaryCounts, MAX_BATCH_EXECUTIONS, MAX_CANARY_EXECUTIONS};
 use sqlx::PgConnection;
@@ -6,16 +6,16 @@ use sqlx::PgConnection;
 use crate::StoreError;
 use crate::client_timeout::WithTimeout;
 
-/// What a canary's executions say.
+/// The results of a canary's executions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CanaryStatus {
     pub(super) counts: CanaryCounts,
-    /// The errors of those that failed again, without repetition; at most three.
+    /// The errors of executions that failed again, without repetition; at most three.
     pub(super) errors: Vec<String>,
 }
 
-/// Reads them: the items that are done, while no more are than a canary has. `accounted`: how many items
-/// are not open any more; only a portion whose rows somebody held can lie before the last of those.
+/// Reads the results: the canary is the items that are done, while they are no more than its size. `accounted`: how
+/// many items are not open any more; only a portion with locked rows can lie before the last of those.
 pub(super) async fn read_canary_status(
     connection: &mut PgConnection,
     bulk: i64,

@@ -1,8 +1,8 @@
-//! What a command has said of an item: whether its effect has happened.
+//! A command's answer about an item: whether its effect has happened.
 //!
-//! The command runs on the operator's machine; here is only its answer. One transaction for each: the item is
-//! locked, and counts only if nobody has answered for it before. So the command that asks may die at any time:
-//! what it had asked and not recorded is asked again.
+//! The command runs on the operator's machine; only its answer arrives here. One transaction for each: the item is
+//! locked, and the answer counts only if the item has none yet. So the asking command may die at any time: questions
+//! without a recorded answer are asked again.
 
 use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
@@ -14,21 +14,20 @@ use crate::open::parse_attempt_number;
 use crate::operator::{AuditContext, NewAction, notify, record_bulk_actions, transitions};
 use crate::{Now, Store, StoreError};
 
-/// Records an answer; returns whether it counted: `false` if somebody else has answered before, or the bulk
-/// was stopped. `asked` are the params that were asked about: of others the answer says nothing, and the execution is
-/// left. What is resolved by it is the deed of `by`, who asked the command, for his reason or else the
-/// bulk's.
+/// Records an answer; returns whether it counted: `false` if the item has an answer already, or the bulk was stopped.
+/// `asked` are the params that the command saw: the answer does not cover others, and the execution is left. A
+/// resolution by the answer is the action of `by`, who ran the command, for that person's reason or else the bulk's.
 pub async fn record_answer(
     store: &Store,
     bulk: i64,
     ordinal: i64,
     answer: &VerifyAnswer,
-    asked: &Value,
+    seen_params: &Value,
     by: AuditContext<'_>,
     now: Now,
 ) -> Result<bool, StoreError> {
     let mut tx = store.begin().await?;
-    // The bulk first, as a portion does: its counts are changed by one at a time.
+    // The bulk first, as a portion does, so that one transaction at a time changes its counts.
     let row = sqlx::query!(
         r#"-- lock_unasked_item
         SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!",
@@ -39,7 +38,7 @@ pub async fn record_answer(
         bulk,
         ordinal,
         now,
-        asked
+        seen_params
     )
     .fetch_optional(WithTimeout(&mut *tx))
     .await?;

@@ -1,4 +1,4 @@
-//! Stopping a bulk, and letting it go on.
+//! Stops and resumes bulks.
 
 use serde_json::json;
 use sexton_model::bulk::BulkState;
@@ -10,21 +10,21 @@ use crate::notifications::Notification;
 use crate::operator::{AuditContext, notify, set_lock_timeout};
 use crate::{Store, StoreError};
 
-/// Why nothing was done.
+/// Why the request was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// There is no such bulk.
+    /// The bulk does not exist.
     #[error("there is no bulk {0}")]
     Missing(i64),
-    /// It is not in a state in which this can be done.
+    /// The bulk's state does not allow this.
     #[error("bulk {} is {}", .0.id, .0.state)]
     WrongState(Box<Bulk>),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Stops a bulk: what was done stays done, nothing further is. A portion that is under way ends first.
+/// Stops a bulk: finished items stay done, and the others are left. A portion that is under way ends first.
 ///
 /// # Errors
 ///
@@ -33,8 +33,8 @@ pub async fn stop(store: &Store, id: i64, by: AuditContext<'_>) -> Result<(), Co
     change_state(store, id, by, "bulk_stop", |state, _| state.stopped()).await
 }
 
-/// Stops a bulk that cannot be carried out, for the reason of `by`. It can be resumed when the cause is gone, and
-/// what its canary has not shown yet holds the rest back again. One that does not run any more is left as it is.
+/// Stops a bulk that cannot be carried out, for the reason of `by`. It can be resumed once the cause is removed; an
+/// unfinished canary then delays the other items again. A bulk that does not run stays as it is.
 ///
 /// # Errors
 ///
@@ -44,8 +44,8 @@ pub async fn abort(store: &Store, id: i64, by: AuditContext<'_>) -> Result<(), C
     change_state(store, id, by, "bulk_stop", next).await
 }
 
-/// Lets a bulk that was stopped, or that its canary has paused, go on with the rest. What a canary has
-/// shown is decided by that: the rest is not held back again.
+/// Resumes a bulk that was stopped or that its canary has paused. This overrules the canary: it does not delay the
+/// other items again.
 ///
 /// # Errors
 ///

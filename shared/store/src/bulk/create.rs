@@ -1,4 +1,4 @@
-//! Asking for a bulk: one transaction, after which the schedulers have it.
+//! Creates a bulk: one transaction, after which the schedulers carry it out.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -13,34 +13,34 @@ use crate::operator::transitions::UNVERIFIED;
 use crate::operator::{AuditContext, notify};
 use crate::{Store, StoreError};
 
-/// Which executions are meant.
+/// The executions that a bulk selects.
 #[derive(Clone, PartialEq, Debug)]
 pub enum BulkSelector<'a> {
-    /// All that fit this filter, and had ended when it was asked.
+    /// All that match this filter, and had ended by the preview.
     Filter(&'a Value),
     /// These, at these attempt numbers; at most 1,000.
     Ids(&'a [(ExecutionId, AttemptNumber)]),
-    /// What another bulk has done.
+    /// The executions on which another bulk acted.
     Bulk(i64),
 }
 
-/// A bulk to ask for.
+/// A bulk to create.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewBulk<'a> {
-    /// What is to be done.
+    /// The action.
     pub kind: BulkKind,
-    /// To which.
+    /// The executions.
     pub selector: BulkSelector<'a>,
-    /// When the operator looked, by the database's clock: what ended later is not meant.
+    /// When the operator looked, by the database's clock: executions that ended later are not selected.
     pub previewed_at: DateTime<Utc>,
-    /// How fast; `None`: as fast as the tickets are published.
+    /// How many per time; `None`: as fast as the tickets are published.
     pub rate: Option<Rate>,
-    /// So many first, and no more before they have ended well; 1 to 1,000.
+    /// Size of the canary, 1 to 1,000: the other items wait until it has ended well.
     pub canary: Option<u32>,
-    /// The pool they are sent to; `None`: each to its own.
+    /// The pool for the executions; `None`: each its own.
     pub pool: Option<&'a str>,
-    /// `task` or `command`: who is asked first whether the effect has happened; `none`: nobody, though jobs
-    /// have a verify task, which the audit says.
+    /// `task` or `command`: who first checks whether the effect has happened; `none`: no check although jobs have a
+    /// verify task, which the audit records.
     pub verify: Option<&'a str>,
 }
 
@@ -54,12 +54,12 @@ impl BulkSelector<'_> {
     }
 }
 
-/// Writes the bulk and who asked for it. Returns its id. A crash before the commit leaves nothing; after it
-/// the schedulers carry it out, whether or not anybody watches.
+/// Writes the bulk and its operator. Returns its id. A crash before the commit leaves nothing; after it the
+/// schedulers carry the bulk out, whether or not anybody watches.
 ///
 /// # Errors
 ///
-/// Those of the database: then it is not known whether it was asked for; `bulks` has it, or not.
+/// Those of the database: whether the bulk was created is then unknown; `bulks` has it, or not.
 pub async fn create(
     store: &Store,
     bulk: &NewBulk<'_>,
@@ -129,7 +129,7 @@ pub async fn create(
     Ok(row.id)
 }
 
-/// In which an item begins.
+/// Returns the state in which an item begins.
 pub(super) fn initial_item_state(verify: Option<&str>) -> &'static str {
     if matches!(verify, Some("command" | "task")) { "unasked" } else { "waiting" }
 }

@@ -1,4 +1,4 @@
-//! A portion of a bulk: one transaction.
+//! One portion of a bulk: one transaction.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -24,22 +24,22 @@ use crate::operator::{NewAction, notify, record_bulk_actions};
 use crate::tickets::UnpublishedTicket;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
-/// What a portion has done, and when the next may begin.
+/// The result of a portion, and when the next may begin.
 #[derive(Debug, Default)]
 pub struct ExecutedBatch {
-    /// Tickets to publish, of which the caller has the head start.
+    /// Tickets to publish, which the relay leaves to the caller for a while.
     pub tickets: Vec<UnpublishedTicket>,
-    /// Items that were done.
+    /// Number of items done.
     pub done: usize,
-    /// Items that could not be: somebody else was faster.
+    /// Number of items refused, because their executions had changed.
     pub refused: usize,
-    /// Items whose rows somebody has locked; they come up again.
+    /// Number of items whose rows another transaction has locked; they come up again.
     pub busy: usize,
-    /// What its canary said when it paused the bulk.
+    /// The canary's reason for pausing the bulk.
     pub paused: Option<String>,
-    /// Whether nothing is left.
+    /// Whether no item is left.
     pub over: bool,
-    /// How long until the pace allows the next; zero: at once.
+    /// How long until the pace allows the next portion; zero: at once.
     pub wait: Duration,
 }
 
@@ -51,18 +51,18 @@ struct BulkRow {
     pool: Option<String>,
     accounted: i64,
     open: bool,
-    /// Whether verify tasks have answered for its items.
+    /// Whether verify tasks answer for its items.
     asks: bool,
     pace: Option<Pace>,
     now: DateTime<Utc>,
 }
 
-/// How long nobody looks again while a canary's executions run, a command is still to say something, or
-/// rows are locked.
+/// How long to wait before the next poll while a canary's executions run, a command's answer is missing, or rows are
+/// locked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Carries out a portion of a running bulk; `None`: it does not run any more, or another scheduler is at
-/// it. A crash before the commit has done nothing of the portion; after it, rows that owe their tickets.
+/// Carries out a portion of a running bulk; `None`: it does not run any more, or another scheduler holds it. A crash
+/// before the commit has done nothing of the portion; after it, rows have tickets to publish.
 pub async fn execute_batch(
     store: &Store,
     id: i64,
@@ -76,7 +76,7 @@ pub async fn execute_batch(
         match judge_canary(size, canary_status.counts, row.open) {
             CanaryVerdict::More(more) => (max_items, canary_is_out) = (max_items.min(more), true),
             CanaryVerdict::Wait => {
-                // Not only dropped: who looks next would find the bulk locked by this look.
+                // The wait for the rollback matters: otherwise the next caller could find the bulk still locked.
                 with_client_timeout(tx.rollback()).await?;
                 return Ok(Some(ExecutedBatch { wait: POLL_INTERVAL, ..ExecutedBatch::default() }));
             }
@@ -97,7 +97,7 @@ pub async fn execute_batch(
     let mut batch = execute_items(&mut tx, id, &row, &items).await?;
     let begun = (batch.done + batch.refused) as u32;
     let pace = row.pace.map(|pace| advance_pace(pace, begun, row.now));
-    // Asked also where the pace allows none: the last may have been done or answered for meanwhile.
+    // Checked even if the pace allows no item: the last ones may have been done or answered meanwhile.
     batch.over = !canary_is_out && batch.busy == 0 && finish_bulk(&mut tx, id, row.now).await?;
     update_counts(&mut tx, id, &batch, pace).await?;
     commit(tx).await?;
@@ -128,7 +128,7 @@ async fn lock_bulk(
     .fetch_optional(WithTimeout(&mut *connection))
     .await?;
     let Some(row) = row else { return Ok(None) };
-    // What is recorded comes from where the operator was, not from the scheduler.
+    // The audit records the operator's origin, not the scheduler's.
     sqlx::query!(
         "-- bulk_comes_from\nSELECT set_config('sexton.from_where', $1, true)",
         row.from_where.as_deref().unwrap_or_default()
@@ -186,7 +186,7 @@ async fn pause_bulk(
     Ok(why)
 }
 
-/// Moves what is still as it was seen, and says of the rest why not.
+/// Moves the executions that are unchanged since the selection, and records why the others were refused.
 async fn execute_items(
     connection: &mut PgConnection,
     bulk: i64,
@@ -225,7 +225,7 @@ async fn execute_items(
         })
         .collect();
     record_bulk_actions(connection, &row.actor, Some(bulk), &actions, row.now).await?;
-    // By the item and not by its execution, which another item may mean at an attempt that has passed.
+    // By item rather than by execution, because another item may select the same execution at an earlier attempt.
     let done: HashSet<i64> = unchanged
         .iter()
         .filter(|item| moved.contains(&item.id.get()))
@@ -240,8 +240,8 @@ async fn execute_items(
         } else if edited.contains(&item.ordinal) && locked.contains_key(&id) {
             let note = "its params were changed after its verify task was asked".to_owned();
             written.push((item.ordinal, "refused", Some(note)));
-        } else if let Some(it) = locked.get(&id) {
-            let note = format!("it was {} at attempt {}", it.state, it.attempt);
+        } else if let Some(row) = locked.get(&id) {
+            let note = format!("it was {} at attempt {}", row.state, row.attempt);
             written.push((item.ordinal, "refused", Some(note)));
         } else if existing.contains(&id) {
             batch.busy += 1;
@@ -282,7 +282,7 @@ async fn apply_transition(
     }
 }
 
-/// Whether nothing is open any more; then it is done.
+/// Marks the bulk as done if no item is open any more; returns whether it did.
 async fn finish_bulk(
     connection: &mut PgConnection,
     id: i64,

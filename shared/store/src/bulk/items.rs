@@ -1,11 +1,11 @@
-//! Items of a bulk, as people look at them.
+//! Read access to a bulk's items, for the console.
 
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// A row of `bulk_items`; the fields bear the columns' names.
+/// A row of `bulk_items`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Item {
@@ -16,7 +16,7 @@ pub struct Item {
     pub note: Option<String>,
 }
 
-/// Items of a bulk after the ordinal `after`, in their order; at most `limit`. `states`: only in these;
+/// Returns items of a bulk after the ordinal `after`, in their order; at most `limit`. `states`: only in these;
 /// empty: in any.
 pub async fn list_items(
     store: &Store,

@@ -1,10 +1,9 @@
-//! Of which failed executions a later one with the same idempotency key has succeeded.
+//! Counts failed executions of which a later one with the same idempotency key has succeeded.
 //!
-//! Executions share a key only where a job's template leaves the execution key out, and then all of the job have
-//! the same one, or the few that its templates of the past have made. So what is looked for is the latest success
-//! of each key, once for a preview, along the job's executions; and not one for each failed execution, which would
-//! be as many walks over the same rows. What was walked over is remembered, so that a preview walks over no
-//! execution twice for a key, whatever its pages hold.
+//! Executions share a key only where a job's template leaves the execution key out, and then all of the job have the
+//! same one, or the few that its past templates have made. So a preview searches for the latest success of each key
+//! once, along the job's executions; a search for each failed execution would walk the same rows many times. It
+//! remembers the range that it has walked, so that it walks no execution twice for a key, over all its pages.
 
 use std::collections::HashMap;
 
@@ -13,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// What is known of the keys so far.
+/// The searched keys.
 #[derive(Default)]
 pub(super) struct LaterSuccesses {
     known: HashMap<(Uuid, String), SearchedRange>,
@@ -21,13 +20,13 @@ pub(super) struct LaterSuccesses {
 
 #[derive(Clone, Copy)]
 struct SearchedRange {
-    /// All executions that were claimed after this were looked at.
+    /// All executions that were claimed after this have been searched.
     from: DateTime<Utc>,
-    /// When the latest that succeeded was claimed; `None`: none of them did.
+    /// When the latest success was claimed; `None`: none succeeded.
     latest: Option<DateTime<Utc>>,
 }
 
-/// Executions of a page with one key.
+/// Executions of a page with the same key.
 struct Group {
     job: Uuid,
     key: String,
@@ -35,19 +34,21 @@ struct Group {
 }
 
 impl LaterSuccesses {
-    /// Of how many of these a later one has succeeded.
+    /// Counts the executions among these of which a later one has succeeded.
     pub(super) async fn count(&mut self, store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
         let groups = group_by_key(store, ids).await?;
         self.search(store, &groups).await?;
         let mut count = 0;
         for group in groups {
-            let latest = self.known.get(&(group.job, group.key)).and_then(|looked| looked.latest);
+            let latest =
+                self.known.get(&(group.job, group.key)).and_then(|searched| searched.latest);
             count += group.claimed.iter().filter(|at| latest.is_some_and(|it| it > **at)).count();
         }
         Ok(count as u64)
     }
 
-    /// Looks at what was claimed after the first of each group, as far as that is not known.
+    /// Searches the executions that were claimed after the first of each group, without the range that is already
+    /// searched.
     async fn search(&mut self, store: &Store, groups: &[Group]) -> Result<(), StoreError> {
         for group in groups {
             let Some(from) = group.claimed.iter().min().copied() else { continue };
@@ -64,7 +65,7 @@ impl LaterSuccesses {
     }
 }
 
-/// The executions that share their key with others, as far as their job says.
+/// Groups the executions whose job's templates allow shared keys.
 async fn group_by_key(store: &Store, ids: &[Uuid]) -> Result<Vec<Group>, StoreError> {
     let rows = sqlx::query!(
         r#"-- shared_keys_of_page
@@ -84,7 +85,7 @@ async fn group_by_key(store: &Store, ids: &[Uuid]) -> Result<Vec<Group>, StoreEr
     Ok(group.collect())
 }
 
-/// When the latest with this key that succeeded was claimed, after `from` and not after `until`.
+/// Returns when the latest success with this key was claimed, after `from` and not after `until`.
 async fn find_latest_success(
     store: &Store,
     group: &Group,

@@ -1,4 +1,4 @@
-//! Writing down what a bulk means, portion by portion.
+//! Writes a bulk's items, portion by portion.
 
 use serde_json::Value;
 use sexton_model::bulk::{BulkKind, BulkState};
@@ -12,12 +12,12 @@ use crate::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 
-/// What a portion has written.
+/// The result of a portion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prepared {
-    /// Items of this portion.
+    /// Number of items written.
     pub selected: usize,
-    /// Whether it was the last: the bulk runs now, or is done if it means nothing at all.
+    /// Whether it was the last: the bulk runs now, or is done if it has no items.
     pub complete: bool,
 }
 
@@ -26,9 +26,9 @@ struct SelectedItems {
     complete: bool,
 }
 
-/// Selects the next `limit` items of a bulk that is being prepared; `None`: it is not any more, or
-/// another scheduler is at it. The page is read without a lock, and written only if nobody has written it
-/// since. A crash before the commit leaves the portion unwritten, for whoever comes next.
+/// Selects the next `limit` items of a bulk that is being prepared; `None`: it is prepared, or another scheduler
+/// holds it. The page is read without a lock, and written only if no other scheduler has written it since. A crash
+/// before the commit leaves the portion to the next call.
 pub async fn prepare(
     store: &Store,
     id: i64,
@@ -81,7 +81,7 @@ pub async fn prepare(
     Ok(Some(Prepared { selected: page.selected as usize, complete: page.complete }))
 }
 
-/// A filter of a version to come would mean more than was asked for.
+/// Refuses a filter of a later version, of which this program would drop conditions and select too much.
 fn parse_filter(filter: &Value) -> Result<FailureFilter, StoreError> {
     serde_json::from_value(filter.clone()).map_err(|_| StoreError::Inconsistent {
         place: "bulks.selector",
@@ -106,7 +106,7 @@ async fn mark_prepared(connection: &mut PgConnection, id: i64, now: Now) -> Resu
     Ok(())
 }
 
-/// What the bulk `other` has done, in its order.
+/// Selects the executions on which the bulk `other` acted, in its order.
 async fn select_from_bulk(
     connection: &mut PgConnection,
     id: i64,
@@ -139,7 +139,7 @@ async fn select_from_bulk(
     Ok(SelectedItems { selected: row.selected, complete: row.read < limit })
 }
 
-/// What was found, at the attempt numbers that they have now; what has moved on since is not meant.
+/// Selects by the filter, at the current attempt numbers; executions that have moved on since are left out.
 async fn select_by_filter(
     connection: &mut PgConnection,
     id: i64,

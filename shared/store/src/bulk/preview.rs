@@ -1,8 +1,7 @@
-//! What a bulk would mean, before it is asked for.
+//! A preview of a bulk's selection.
 //!
-//! Read page by page, along the same statement that selects a bulk's items, so that the preview cannot mean
-//! anything else. Looked at are at most [`MAX_PREVIEW_EXECUTIONS`]; where there are more, it says so and is about those that
-//! failed first.
+//! It reads page by page with the statement that selects a bulk's items, so that both select the same. It reads at
+//! most [`MAX_PREVIEW_EXECUTIONS`]; if there are more, it says so and covers those that failed first.
 
 use std::collections::BTreeMap;
 
@@ -16,34 +15,34 @@ use super::select::{self, PagePosition};
 use crate::failures::{MutedMatches, count_muted};
 use crate::{Now, Store, StoreError, status};
 
-/// The most executions that are looked at.
+/// Maximum number of executions that a preview reads.
 pub const MAX_PREVIEW_EXECUTIONS: u64 = 100_000;
-/// Executions of one page.
+/// Number of executions in one page.
 const PAGE_EXECUTIONS: i64 = 5_000;
 
-/// What is meant.
+/// The executions that a bulk would select.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Preview {
-    /// How many were looked at.
+    /// Number of executions read.
     pub count: u64,
-    /// Whether there are more than were looked at.
+    /// Whether more match.
     pub more: bool,
-    /// How many of each job, the most first.
+    /// Number of executions of each job, the largest first.
     pub jobs: Vec<(String, u64)>,
-    /// How many of each pool, the most first.
+    /// Number of executions of each pool, the largest first.
     pub pools: Vec<(String, u64)>,
     /// When the first of them failed (or was discarded).
     pub oldest: Option<DateTime<Utc>>,
-    /// And the last.
+    /// When the last of them failed (or was discarded).
     pub newest: Option<DateTime<Utc>>,
-    /// Of how many a later execution of the same job, with the same idempotency key, has succeeded: their
+    /// Number of executions of which a later one of the same job, with the same idempotency key, has succeeded: their
     /// effect may have happened. Only where a job's template lets two executions have one key.
     pub succeeded_later: u64,
-    /// How many are of jobs that have a verify task, which is asked of each first.
+    /// Number of executions whose jobs have a verify task, which checks each first.
     pub verified: u64,
-    /// What would fit, and is left out because its groups are muted.
+    /// Matches that are left out because their groups are muted.
     pub muted: MutedMatches,
-    /// By the database's clock, when it was made: what fails later is not meant.
+    /// When the preview was made, by the database's clock: later failures are not selected.
     pub previewed_at: DateTime<Utc>,
 }
 
@@ -55,7 +54,7 @@ struct Counts {
     later: LaterSuccesses,
 }
 
-/// Looks.
+/// Previews a filter's selection.
 pub async fn preview(
     store: &Store,
     filter: &FailureFilter,
@@ -91,7 +90,7 @@ pub async fn preview(
     Ok(preview)
 }
 
-/// The same of these executions.
+/// Previews these executions.
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
     let previewed_at = status::clock(store).await?;
     let mut counts = Counts::default();
@@ -117,7 +116,7 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
     })
 }
 
-/// How many of these are of jobs that have a verify task.
+/// Counts the executions among these whose jobs have a verify task.
 pub async fn count_with_verify_task(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
     let count = sqlx::query_scalar!(
         r#"-- verified_executions
@@ -130,8 +129,8 @@ pub async fn count_with_verify_task(store: &Store, ids: &[Uuid]) -> Result<u64, 
     Ok(count as u64)
 }
 
-/// Whether any job has a verify task: then a requeue by a filter may mean executions that are to be asked about,
-/// though nobody has looked at all of them.
+/// Returns whether any job has a verify task, so that a requeue by a filter may need verification of executions that
+/// no preview covers.
 ///
 /// # Errors
 ///

@@ -1,16 +1,16 @@
-//! Retention of bulks: what has ended goes with its items and their questions; the audit of it stays.
+//! Retention of bulks: removes ended ones with their items and questions; their audit stays.
 
 use sqlx::PgConnection;
 
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// Removes items of bulks that were done or stopped more than `days` ago, at most `most`; when fewer are left,
-/// the bulks too. Returns how many rows went; 0: nothing is left to remove. One that is being prepared, runs or
+/// Removes items of bulks that were done or stopped more than `days` ago, at most `most`; when fewer are left, the
+/// bulks too. Returns how many rows were removed; 0: none is left to remove. A bulk that is being prepared, runs or
 /// is paused is never too old.
 ///
-/// What was stopped that long ago counts as done from the first batch on, so that nobody resumes what has lost a
-/// part of its items. A crash in between leaves the rest to the next pass.
+/// The first batch marks a stopped bulk as done, so that nobody can resume it after it has lost a part of its items.
+/// A crash in between leaves the other items to the next pass.
 ///
 /// # Errors
 ///
@@ -65,8 +65,8 @@ pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64
     Ok(questions + items + bulks)
 }
 
-/// Ends questions that nobody hears any more, since their bulk was stopped: those that wait for a worker are
-/// cancelled, those that failed discarded, and both are recorded. One that runs is waited for. Returns how many.
+/// Ends questions whose bulk was stopped, since their answers are useless: cancels those that wait for a worker,
+/// discards those that failed, and records both. A running one may end first. Returns how many.
 async fn give_up_questions(
     connection: &mut PgConnection,
     days: i32,

@@ -1,21 +1,21 @@
-//! The questions of a bulk: the verify task of a job says whether the effect of an execution has happened, before
-//! that one is requeued.
+//! The questions of a bulk: a job's verify task checks whether the effect of an execution has happened, before that
+//! execution is requeued.
 //!
-//! A question is an execution like any other, of the job `verify.<task type>`, which comes into being with the
-//! first; its row says about which execution it asks, and whoever opens it finds that one's params, keys and
-//! job. So it is run, watched, repeated after a crash, timed out and shown as every execution is, by workers that
-//! know nothing of questions. Here they are asked and their answers heard:
+//! A question is an execution like any other, of the job `verify.<task type>`, which the first question creates. Its
+//! row names the execution in question, and a worker that opens it gets that one's params, keys and job. So workers
+//! run, repeat, time out and show it like every execution, and need no special code. This module asks questions and
+//! collects answers:
 //!
-//! 1. Items that nobody has asked about get a question each. Never are more ahead of what is requeued than a
-//!    portion, the canary, or what begins within a minute, so that an answer is not old when it is acted upon.
-//! 2. Questions that have ended are heard: what has happened is resolved, what has not waits for its portion, and
-//!    what gave no answer is left.
+//! 1. Each item without a question gets one. The number of items asked ahead of the requeue never exceeds a portion,
+//!    the canary, or what begins within a minute, so that answers are fresh when they are used.
+//! 2. Ended questions are judged: an item whose effect has happened is resolved, one whose effect has not waits for
+//!    its portion, and one without an answer is left.
 //!
 //! Each is one transaction with the bulk locked. A crash before its commit has done nothing of it; after it the
-//! questions are owed like all tickets, or the items are judged and recorded. An answer counts only while
-//! the execution is as it was seen, params included: who requeues, edits or discards it meanwhile has won, and the
-//! item is refused or left. A question that still waits after ten minutes, and that no worker at work in its pool
-//! offers, is taken back and is no answer.
+//! questions have unpublished tickets like all executions, or the items are judged and recorded. An answer counts
+//! only while the execution is unchanged, params included: if an operator requeues, edits or discards it meanwhile,
+//! that action wins, and the item is refused or left. A question that still waits after ten minutes, and that no
+//! active worker in its pool offers, is cancelled and counts as no answer.
 
 mod collect_answers;
 mod edited_params;
@@ -37,24 +37,25 @@ use crate::offers::list_old_workers_on;
 use crate::operator::notify;
 use crate::{Now, Store, StoreError};
 
-/// A question that waits so long after it was asked, in minutes, is not waited for any more if no worker offers it.
+/// How long a question may wait, in minutes, if no worker offers its verify task.
 pub const MAX_QUESTION_WAIT_MINUTES: i32 = 10;
-/// The longest run of a question, in milliseconds; the catalogue may say less.
+/// The longest run of a question, in milliseconds; the catalogue may set less.
 const QUESTION_TIMEOUT_MS: i64 = 60_000;
-/// How often one that failed is tried again, and after how many milliseconds: an operator waits.
+/// Number of retries of a failed question, and the delay before each, in milliseconds; short, because an operator
+/// waits.
 const QUESTION_RETRIES: i32 = 2;
 const QUESTION_RETRY_MS: i64 = 2_000;
 
-/// What a round has done.
+/// The result of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QuestionRound {
-    /// Questions that were asked.
+    /// Number of new questions.
     pub asked: usize,
-    /// Items whose effect had happened, and that are resolved.
+    /// Number of items whose effect had happened, now resolved.
     pub resolved: usize,
-    /// Items whose effect had not, and that wait to be requeued.
+    /// Number of items whose effect had not happened, now waiting for their requeue.
     pub waiting: usize,
-    /// Items that got no answer, and are left.
+    /// Number of items without an answer, now left.
     pub unknown: usize,
 }
 
@@ -63,24 +64,24 @@ struct LockedBulk {
     id: i64,
     actor: String,
     reason: Option<String>,
-    /// How many may have been asked about, or wait with an answer, at once.
+    /// Maximum number of items that have a question or wait with an answer.
     ahead: u32,
     now: DateTime<Utc>,
 }
 
-/// Hears what questions of a running bulk have said, and asks about further items; `None`: it asks no task, does
-/// not run, or another scheduler is at it. `fresh` is asked for the ids of questions and of their jobs.
+/// Collects answers for a running bulk, and asks about further items; `None`: it has no verify task, does not run, or
+/// another scheduler holds it. `fresh` yields the ids of questions and of their jobs.
 pub async fn process_questions(
     store: &Store,
     id: i64,
-    fresh: impl FnMut() -> Uuid,
+    new_id: impl FnMut() -> Uuid,
     now: Now,
 ) -> Result<Option<QuestionRound>, StoreError> {
     let mut tx = store.begin().await?;
     let Some(asker) = lock_bulk(&mut tx, id, now).await? else { return Ok(None) };
     let mut done = QuestionRound::default();
     collect_answers::collect_answers(&mut tx, &asker, &mut done).await?;
-    ask_questions(&mut tx, &asker, fresh, &mut done).await?;
+    ask_questions(&mut tx, &asker, new_id, &mut done).await?;
     commit(tx).await?;
     Ok(Some(done))
 }
@@ -119,19 +120,19 @@ async fn lock_bulk(
     Ok(Some(LockedBulk { id, actor: row.actor, reason: row.reason, ahead, now: row.now }))
 }
 
-/// So that an answer is acted upon while it is fresh: no more than what the canary still lacks, and than may begin
-/// within a minute.
+/// Limits the questions, so that an answer is fresh when it is used: to what the canary still lacks, and to what may
+/// begin within a minute.
 fn max_ahead(pace: Option<Pace>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
     let paced = pace
         .map_or(MAX_BATCH_EXECUTIONS, |pace| allowance(pace, now + chrono::Duration::minutes(1)).0);
     canary.map_or(paced, |lacks| paced.min(lacks))
 }
 
-/// An item that nobody has asked about.
+/// An item without a question.
 struct UnaskedItem {
     ordinal: i64,
     execution_id: Uuid,
-    /// As it was selected.
+    /// Whether the execution is as it was selected.
     meant: bool,
     verify_task: Option<String>,
 }
@@ -139,7 +140,7 @@ struct UnaskedItem {
 async fn ask_questions(
     connection: &mut PgConnection,
     asker: &LockedBulk,
-    fresh: impl FnMut() -> Uuid,
+    new_id: impl FnMut() -> Uuid,
     done: &mut QuestionRound,
 ) -> Result<(), StoreError> {
     let unasked = read_unasked_items(connection, asker).await?;
@@ -147,7 +148,8 @@ async fn ask_questions(
     let mut about = Vec::new();
     for item in unasked {
         if !item.meant {
-            // It may be failed again at this attempt before its turn, and nobody would have asked.
+            // The execution may fail again at this attempt before its turn, and would then be requeued without a
+            // check.
             let note = "it was not failed any more when its verify task was to be asked";
             written.push((item.ordinal, "left", Some(note.to_owned())));
             done.unknown += 1;
@@ -171,17 +173,17 @@ async fn ask_questions(
         .execute(WithTimeout(&mut *connection))
         .await?;
     }
-    // Begun by a worker of the version before, a question would be asked under its own key instead.
+    // A worker of the previous version would begin a question under the question's own key.
     let old = list_old_workers_on(WithTimeout(&mut *connection), Some(asker.now));
     if !about.is_empty() && old.await?.is_empty() {
         done.asked = about.len();
-        insert_questions(connection, asker, &about, fresh).await?;
+        insert_questions(connection, asker, &about, new_id).await?;
         notify(connection, Notification::TicketsUnpublished).await?;
     }
     Ok(())
 }
 
-/// The next items to ask about, as many as there is room for.
+/// Reads the next items without a question, up to the limit.
 async fn read_unasked_items(
     connection: &mut PgConnection,
     asker: &LockedBulk,
@@ -207,18 +209,18 @@ async fn read_unasked_items(
     .await?)
 }
 
-/// Writes questions, and the jobs that they are of where these are not there yet.
+/// Inserts questions, and their jobs if these do not exist yet.
 async fn insert_questions(
     connection: &mut PgConnection,
     asker: &LockedBulk,
     about: &[(i64, Uuid, String)],
-    mut fresh: impl FnMut() -> Uuid,
+    mut new_id: impl FnMut() -> Uuid,
 ) -> Result<(), StoreError> {
     let mut tasks: Vec<String> = about.iter().map(|(_, _, task)| task.clone()).collect();
     let each = tasks.clone();
     tasks.sort_unstable();
     tasks.dedup();
-    let jobs: Vec<Uuid> = tasks.iter().map(|_| fresh()).collect();
+    let jobs: Vec<Uuid> = tasks.iter().map(|_| new_id()).collect();
     sqlx::query!(
         "-- insert_verify_jobs
         INSERT INTO sexton.jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
@@ -238,7 +240,7 @@ async fn insert_questions(
     )
     .execute(WithTimeout(&mut *connection))
     .await?;
-    let questions: Vec<Uuid> = about.iter().map(|_| fresh()).collect();
+    let questions: Vec<Uuid> = about.iter().map(|_| new_id()).collect();
     let (ordinals, executions): (Vec<i64>, Vec<Uuid>) =
         about.iter().map(|(ordinal, execution, _)| (*ordinal, *execution)).unzip();
     let claimed_by = format!("bulk {}", asker.id);
@@ -273,16 +275,16 @@ async fn insert_questions(
     Ok(())
 }
 
-/// What a question has said, as its row has it.
+/// An ended question's answer, as its row has it.
 struct EndedQuestion {
     ordinal: i64,
     execution_id: Uuid,
     seen: i32,
-    /// Nobody else has said anything of the item meanwhile: an operator may ask a command.
+    /// Whether the item has no answer from elsewhere, such as an operator's command.
     open: bool,
     question: Uuid,
     state: Option<String>,
-    /// It has waited for a worker for too long.
+    /// Whether it has waited for a worker for too long.
     overdue: bool,
     attempt: Option<i32>,
     result: Option<Value>,

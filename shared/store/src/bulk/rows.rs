@@ -11,7 +11,7 @@ use crate::StoreError;
 use crate::client_timeout::WithTimeout;
 use crate::open::parse_attempt_number;
 
-/// An item that nothing was done about yet.
+/// An open item.
 pub(super) struct OpenItem {
     pub(super) ordinal: i64,
     pub(super) id: ExecutionId,
@@ -26,7 +26,7 @@ pub(super) struct LockedExecution {
     pub(super) before: Value,
 }
 
-/// The next items that wait, in their order; at most `most`.
+/// Returns the next items that wait, in their order; at most `most`.
 pub(super) async fn list_open_items(
     connection: &mut PgConnection,
     id: i64,
@@ -52,7 +52,7 @@ pub(super) async fn list_open_items(
         .collect()
 }
 
-/// Locks their executions, but for those that somebody else has locked.
+/// Locks their executions, skipping those that another transaction has locked.
 pub(super) async fn lock_executions(
     connection: &mut PgConnection,
     items: &[OpenItem],
@@ -82,7 +82,7 @@ pub(super) async fn lock_executions(
     Ok(locked.collect())
 }
 
-/// Of those that could not be locked, the ones that exist: somebody has them.
+/// Returns which of the executions that could not be locked exist: another transaction has locked them.
 pub(super) async fn find_existing(
     connection: &mut PgConnection,
     items: &[OpenItem],
@@ -102,7 +102,7 @@ pub(super) async fn find_existing(
     Ok(rows.into_iter().collect())
 }
 
-/// Writes what became of items, by their ordinals.
+/// Writes the results of items, by their ordinals.
 pub(super) async fn write_items(
     connection: &mut PgConnection,
     bulk: i64,

@@ -1,4 +1,4 @@
-//! Which executions a filter means, page by page.
+//! Selects executions by a filter, page by page.
 
 use chrono::{DateTime, Utc};
 use sexton_model::failures::{FailureFilter, Order, PageCursor};
@@ -7,22 +7,22 @@ use uuid::Uuid;
 use crate::failures::{MAX_SEARCH_ROWS, search};
 use crate::{Store, StoreError};
 
-/// Where an execution stands: when it failed (or was discarded), and its id.
+/// An execution's position: when it failed (or was discarded), and its id.
 pub(super) type PagePosition = (DateTime<Utc>, Uuid);
 
 /// A page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Page {
-    /// What fits, the longest failed first.
+    /// The matches, the longest failed first.
     pub(super) places: Vec<PagePosition>,
-    /// Up to where was looked; `None`: there was nothing.
+    /// The last position read; `None`: nothing was read.
     pub(super) last: Option<PagePosition>,
-    /// Whether nothing is left behind it.
+    /// Whether no match is left behind it.
     pub(super) complete: bool,
 }
 
-/// What fits `filter` and had ended by `until`, the longest failed first, behind `after`; at most `limit`. The
-/// same executions as a list of the same filter has, by the same statement.
+/// Returns the executions that match `filter` and had ended by `until`, the longest failed first, behind `after`; at
+/// most `limit`. The same statement serves lists, so both find the same executions.
 pub(super) async fn page(
     store: &Store,
     filter: &FailureFilter,

@@ -1,4 +1,4 @@
-//! Who asks a command of a bulk's items, and of how many nobody has answered for.
+//! Records who runs a verify command on a bulk's items, and counts the items without an answer.
 
 use serde_json::json;
 use sexton_model::ticket::truncate;
@@ -6,12 +6,12 @@ use sexton_model::ticket::truncate;
 use crate::operator::AuditContext;
 use crate::{Store, StoreError};
 
-/// The most of a command that the audit keeps, in bytes.
+/// Maximum length of a command in the audit, in bytes.
 const MAX_COMMAND_BYTES: usize = 4_000;
 
-/// Records that `by` is about to ask `command` of the items of a bulk that nobody has answered for. Returns
-/// whether there is anything to ask: `false`, and nothing is recorded, if all are answered for, or the bulk does
-/// not run. A crash after it leaves a record of what was not asked; whoever asks next is recorded as well.
+/// Records that `by` is about to run `command` for a bulk's items without an answer. Returns whether there are such
+/// items: `false`, and nothing is recorded, if all have an answer or the bulk does not run. A crash afterwards leaves
+/// the record of a command that has not run; each further run is recorded as well.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub async fn record_verify_command(
     Ok(done.rows_affected() == 1)
 }
 
-/// How many items of a bulk wait for a command's answer. While it is being prepared there may be more to come.
+/// Counts the items of a bulk that wait for a command's answer. While the bulk is being prepared, more may follow.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The operator's decision of what was set aside, carried out in batches.
+//! Settles the firings that were set aside, in batches, by an operator's decision.
 
 use serde_json::json;
 use sexton_model::id::{ExecutionId, JobId};
@@ -16,20 +16,19 @@ use crate::operator::{
 };
 use crate::{Now, Store, StoreError};
 
-/// Jobs that one transaction decides.
+/// Maximum number of jobs that one transaction decides.
 const MAX_BATCH_JOBS: i64 = 100;
-/// Rows after which no further job is decided in the same transaction. One job adds at most about a
-/// thousand for each run.
+/// Number of rows after which a transaction takes no further job. One job adds at most about a thousand for each run.
 const MAX_BATCH_ROWS: usize = 5_000;
-/// How often the end of a hold is tried while planners go on setting firings aside.
+/// How often to try to end a hold while planners keep setting firings aside.
 const MAX_TRIES: usize = 5;
 
-/// Decides what was set aside: of the jobs `names`, or of all, which ends the hold. `fresh_id` is asked
-/// for the id of each new execution, `claimed_by` is `<instance>:<pid>` of the caller.
+/// Decides the firings that were set aside, of the jobs `names`, or of all, which ends the hold. `fresh_id` yields
+/// the id of each new execution, `claimed_by` is `<instance>:<pid>` of the caller.
 ///
 /// # Errors
 ///
-/// [`SettleError`]; what was decided before it stays decided.
+/// [`SettleError`]; earlier batches stay decided.
 pub async fn settle(
     store: &Store,
     (verdict, names): (HoldDecision, Option<&[String]>),
@@ -71,7 +70,7 @@ fn settle_error(error: StoreError) -> SettleError {
     }
 }
 
-/// What one transaction is to decide.
+/// The input of one transaction.
 struct Batch<'a> {
     verdict: HoldDecision,
     names: Option<&'a [String]>,
@@ -80,7 +79,7 @@ struct Batch<'a> {
     claimed_by: &'a str,
 }
 
-/// What it decides.
+/// The rows that one transaction writes.
 #[derive(Default)]
 struct Decided {
     claims: Vec<Claim>,
@@ -109,11 +108,11 @@ impl Batch<'_> {
             }
             before = Some(job.id);
             let runs: Vec<_> = held.runs.iter().filter(|run| run.job_id == job.id).collect();
-            // Somebody else has decided it meanwhile.
+            // Another operator has decided it meanwhile.
             if runs.is_empty() {
                 continue;
             }
-            // Without a schedule that can be read it can only be given up.
+            // Without a readable schedule it can only be discarded.
             if self.verdict == HoldDecision::Release && job.timetable().is_err() {
                 settled.unreadable.push(job.name.clone());
                 continue;
@@ -213,8 +212,8 @@ impl Batch<'_> {
     }
 }
 
-/// The key of the firing that runs for those of a run that are coalesced: one of the run, or the next
-/// one after it, which was on time.
+/// Returns the key of the firing that runs for the coalesced ones of a run: one of the run, or the next one after it,
+/// which was on time.
 fn coalescing_key(job: &DueJob, run: &HeldRun, plan: &Plan) -> Option<String> {
     if let Some(firing) = plan.firings.first() {
         return Some(firing.key.clone());
@@ -223,9 +222,8 @@ fn coalescing_key(job: &DueJob, run: &HeldRun, plan: &Plan) -> Option<String> {
     timetable.key_of(timetable.next_after(run.last)?)
 }
 
-/// Ends the hold if nothing is set aside any more. Planners that are setting something aside are
-/// waited for, and those that come later find no hold. Returns what [`SettledHold::late_jobs`] says; `None`
-/// if something is set aside.
+/// Ends the hold if no firing is set aside any more. It waits for planners that are setting firings aside; later ones
+/// find no hold. Returns [`SettledHold::late_jobs`]; `None` if firings are set aside.
 async fn end(
     store: &Store,
     verdict: HoldDecision,
@@ -257,7 +255,7 @@ async fn end(
     Ok(Some(late))
 }
 
-/// Active jobs whose firings are late, at most [`MAX_COUNTED_LATE_JOBS`] of them.
+/// Counts active jobs whose firings are late, up to [`MAX_COUNTED_LATE_JOBS`].
 async fn late_jobs(connection: &mut PgConnection, now: Now) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- late_jobs

@@ -1,7 +1,7 @@
-//! What `sexton doctor --fix` writes. Each is safe to do twice, and while the platform works.
+//! Repairs of `sexton doctor --fix`. Each may be repeated, and runs while the platform works.
 //!
-//! Every repair is recorded in the audit *before* it is made, since some are made on the broker: a
-//! crash in between leaves a record of what was not done, never a deed without a record.
+//! The audit records every repair *before* it is made, since some are made on the broker: a crash in between leaves a
+//! record without a repair, never a repair without a record.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::client_timeout::{WithTimeout, commit};
 use crate::operator::AuditContext;
 use crate::{Now, Store, StoreError};
 
-/// Records that a finding is about to be put right.
+/// Records that a repair is about to be made.
 pub async fn record(
     store: &Store,
     finding: &str,
@@ -30,8 +30,8 @@ pub async fn record(
     Ok(())
 }
 
-/// Marks processes as stopped that were not heard of for `silent_ms`, and that hold no open attempt.
-/// One that lives after all says so with its next heartbeat. Returns their names.
+/// Marks processes without a heartbeat for `silent_ms` and without open attempts as stopped. One that still lives
+/// clears the mark with its next heartbeat. Returns their names.
 pub async fn mark_silent_stopped(
     store: &Store,
     silent_ms: i64,

@@ -1,11 +1,11 @@
-//! Who is at work, and what nobody has seen to.
+//! Active processes, and overdue work.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{Now, Store, StoreError};
 
-/// A process that has not said goodbye.
+/// A process that has not stopped.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Process {
     /// Drawn at its start.
@@ -14,23 +14,23 @@ pub struct Process {
     pub kind: String,
     /// `SEXTON_INSTANCE`.
     pub name: String,
-    /// Of the program.
+    /// The program's version.
     pub version: String,
     /// Release of the time zone data in a scheduler.
     pub tz_version: Option<String>,
-    /// As its own `/readyz` said at its last heartbeat.
+    /// Its `/readyz` answer at its last heartbeat.
     pub ready: bool,
     /// How many tasks it runs at once.
     pub slots: i32,
-    /// That it may hold for its own work; none of a version that does not say.
+    /// Maximum number of connections for its own work; `None` for versions that do not report it.
     pub db_connections: Option<i32>,
     /// Milliseconds since its last heartbeat, by the database's clock.
     pub silent_ms: i64,
-    /// How many attempts it has open.
+    /// Number of its open attempts.
     pub running: i64,
 }
 
-/// The processes that have not said goodbye, however long ago they were heard of; at most 1,000.
+/// Returns the processes that have not stopped, however old their heartbeats; at most 1,000.
 pub async fn processes(store: &Store, now: Now) -> Result<Vec<Process>, StoreError> {
     Ok(sqlx::query_as!(
         Process,
@@ -50,13 +50,13 @@ pub async fn processes(store: &Store, now: Now) -> Result<Vec<Process>, StoreErr
 /// Open attempts whose lease is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OverdueLeases {
-    /// How many.
+    /// Number of attempts.
     pub overdue: i64,
-    /// Since when the first of them.
+    /// When the first of these leases ended.
     pub oldest: Option<DateTime<Utc>>,
 }
 
-/// Counts the leases that were over `grace_ms` ago already.
+/// Counts the leases that ended more than `grace_ms` ago.
 pub async fn count_overdue_leases(
     store: &Store,
     grace_ms: i64,
@@ -75,7 +75,7 @@ pub async fn count_overdue_leases(
     .await?)
 }
 
-/// The newest release of the time zone data that a job's cursor was computed by.
+/// Returns the newest version of the time zone data among the jobs' cursors.
 pub async fn newest_tz_data(store: &Store) -> Result<Option<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- doctor_tz_data

@@ -1,24 +1,24 @@
-//! Verify tasks that nobody can be asked.
+//! Verify tasks that no active worker offers.
 
 use crate::{Now, Store, StoreError};
 
-/// A verify task that no worker at work in a pool offers.
+/// A verify task that no active worker in a pool offers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnofferedVerifyTask {
     /// The verify task.
     pub task_type: String,
     /// The pool.
     pub pool: String,
-    /// How many jobs of the pool name it.
+    /// Number of jobs in the pool that name it.
     pub jobs: i64,
-    /// The first of them, by name; none: only questions are there, of executions that were sent to the pool.
+    /// The first of them, by name; `None`: only questions need it, for executions that were sent to the pool.
     pub job: Option<String>,
-    /// How many questions of bulks wait for it there.
+    /// Number of bulks' questions that wait for it there.
     pub questions: i64,
 }
 
-/// The verify tasks of the jobs in force, paused or not, and of the questions that wait, that no worker at work in
-/// the same pool offers; at most 100.
+/// Returns the verify tasks of existing jobs, paused or not, and of waiting questions, that no active worker in the
+/// same pool offers; at most 100.
 pub async fn list_unoffered_verify_tasks(
     store: &Store,
     now: Now,

@@ -1,8 +1,7 @@
-//! Adding up what became more or less.
+//! Adds the changes of failure counts up.
 //!
-//! One statement takes changes out of `failure_changes` and adds them to the counts, so that each is in
-//! one of the two at any time, whatever is killed. One scheduler folds at a time; who finds another at it
-//! does nothing.
+//! One statement moves changes from `failure_changes` into the counts, so that a crash leaves each in exactly one of
+//! the two. One scheduler aggregates at a time; the others skip the round.
 
 use sexton_model::fingerprint::pattern;
 
@@ -10,21 +9,21 @@ use crate::client_timeout::WithTimeout;
 use crate::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use crate::{Now, Store, StoreError};
 
-/// For how long the hours are kept that trends are drawn from, in days.
+/// How long the hours for trends are kept, in days.
 const TREND_RETENTION_DAYS: i32 = 8;
-/// For how long a group is remembered whose last failure is gone, in days; one that somebody decided
-/// about, for [`DECIDED_GROUP_RETENTION_DAYS`].
+/// How long a group without failures is kept, in days; one that an operator decided about, for
+/// [`DECIDED_GROUP_RETENTION_DAYS`].
 const GROUP_RETENTION_DAYS: i32 = 30;
 const DECIDED_GROUP_RETENTION_DAYS: i32 = 400;
 
-/// What a round did.
+/// The result of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Aggregated {
-    /// Changes that were added up.
+    /// Number of changes added up.
     pub changes: i64,
 }
 
-/// Adds up at most `limit` changes, the oldest first; nothing while another replica does.
+/// Adds up at most `limit` changes, the oldest first; none while another replica does so.
 pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated, StoreError> {
     let Some(mut lock) =
         ExclusiveLock::try_acquire(store, ExclusiveTask::FailureAggregation, now).await?
@@ -65,8 +64,8 @@ pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated
     Ok(Aggregated { changes })
 }
 
-/// Gives groups their class and pattern, of the example as far as it is still what it was; at most
-/// `limit`. Returns how many were looked at.
+/// Gives groups their class and pattern, from the example if that is unchanged; at most `limit`. Returns how many
+/// were examined.
 pub async fn name_groups(store: &Store, limit: i64) -> Result<usize, StoreError> {
     let groups = sqlx::query!(
         r#"-- groups_without_pattern
@@ -97,8 +96,8 @@ pub async fn name_groups(store: &Store, limit: i64) -> Result<usize, StoreError>
     Ok(groups.len())
 }
 
-/// Removes what nobody asks for any more: old hours, counts of zero, and groups that have had no failure
-/// for long. Returns the groups that went. Harmless beside a fold: what a change needs it makes again.
+/// Removes old hours, counts of zero, and groups that have had no failure for long. Returns how many groups were
+/// removed. Harmless beside an aggregation: a change creates the rows that it needs again.
 pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     let Some(mut lock) =
         ExclusiveLock::try_acquire(store, ExclusiveTask::FailureAggregation, now).await?
@@ -116,7 +115,7 @@ pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     )
     .execute(WithTimeout(lock.connection()))
     .await?;
-    let gone = sqlx::query!(
+    let removed = sqlx::query!(
         "-- tidy_failure_groups
         DELETE FROM sexton.failure_groups g
         WHERE coalesce(greatest(g.last_seen, g.decided_at), '-infinity') < coalesce($1, now()) - interval '1 day'
@@ -130,5 +129,5 @@ pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     .execute(WithTimeout(lock.connection()))
     .await?;
     lock.commit().await?;
-    Ok(gone.rows_affected())
+    Ok(removed.rows_affected())
 }

@@ -1,24 +1,23 @@
-//! What failed before the table `failures` was there, brought in portion by portion.
+//! Backfills failures from before the table `failures` existed, portion by portion.
 //!
-//! Executions are walked by their ids, once, from the first to the last that was there; what fails
-//! meanwhile the trigger brings in. A portion that was done twice, after a crash or by two schedulers,
-//! writes the same again.
+//! It walks the executions by their ids, once, from the first to the last that existed then; the trigger adds later
+//! failures. A portion that is repeated, after a crash or by two schedulers, writes the same rows again.
 
 use uuid::Uuid;
 
 use super::missing_fingerprints::{MissingFingerprint, record_fingerprints};
 use crate::{Store, StoreError};
 
-/// What a portion did.
+/// The result of a portion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BackfillProgress {
-    /// Failed and discarded executions that were brought in.
+    /// Number of failed and discarded executions added.
     pub buried: u64,
-    /// Whether that was the last portion.
+    /// Whether this was the last portion.
     pub done: bool,
 }
 
-/// Whether all of them are in. Until then lists of the graveyard lack some.
+/// Returns whether the backfill is complete. Until then lists of failures are incomplete.
 pub async fn is_backfilled(store: &Store) -> Result<bool, StoreError> {
     let done = sqlx::query_scalar!(
         r#"-- failures_filled
@@ -29,11 +28,11 @@ pub async fn is_backfilled(store: &Store) -> Result<bool, StoreError> {
     Ok(done)
 }
 
-/// Brings in what failed among the next `limit` executions.
+/// Adds the failures among the next `limit` executions.
 ///
 /// # Errors
 ///
-/// [`StoreError::TooSlow`] when somebody keeps one of them locked: the portion is done again.
+/// [`StoreError::TooSlow`] when another transaction keeps one of them locked: repeat the portion.
 pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProgress, StoreError> {
     let from = sqlx::query_scalar!(
         r#"-- failures_to_fill

@@ -1,7 +1,7 @@
-//! What operators note and decide about a group.
+//! Operators' notes and decisions about a group.
 //!
-//! One transaction: the group's row, and the audit. A crash before the commit leaves nothing; after it, the
-//! command again says that it is so already. Of two operators at once the second finds what the first did.
+//! One transaction: the group's row, and the audit. A crash before the commit leaves nothing; after it, the repeated
+//! command reports that nothing changes. Of two operators at once the second finds the first one's change.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -15,44 +15,44 @@ use crate::{Now, Store, StoreError};
 /// The longest note, in characters.
 pub const MAX_NOTE_CHARS: usize = 2_000;
 
-/// What is to be changed.
+/// A change of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupChange<'a> {
-    /// Its note; an empty one takes it away. At most [`MAX_NOTE_CHARS`] are kept.
+    /// Sets its note; an empty one removes it. At most [`MAX_NOTE_CHARS`] are kept.
     Note(&'a str),
-    /// What is decided about it.
+    /// Sets the decision about it.
     Decide(GroupDecision),
 }
 
-/// How the group stands now.
+/// The group after the change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupStatus {
-    /// What is decided.
+    /// The decision.
     pub decision: GroupDecision,
     /// The note.
     pub note: Option<String>,
 }
 
-/// Why nothing was done.
+/// Why a change was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
     /// No failure was ever of this group, or it is forgotten.
     #[error("there is no group {0}; `sexton groups list --all` lists those there are")]
     Missing(String),
-    /// It is so already.
+    /// The group has this state already.
     #[error("group {fingerprint} is {what} already{}", by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
     Already {
         /// The group.
         fingerprint: String,
-        /// As what.
+        /// The state.
         what: &'static str,
         /// Who did it.
         by: Option<String>,
     },
-    /// Somebody kept the row locked for 5 s. Try again.
+    /// Another transaction kept the row locked for 5 s. Try again.
     #[error("group {0} is locked by somebody else; try again")]
     Locked(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -63,11 +63,11 @@ impl From<sqlx::Error> for DecideError {
     }
 }
 
-/// Changes a group's note or what is decided about it.
+/// Changes a group's note, or the decision about it.
 ///
 /// # Errors
 ///
-/// [`DecideError`]; nothing was changed then.
+/// [`DecideError`]; nothing was changed.
 pub async fn decide(
     store: &Store,
     fingerprint: &str,
@@ -77,7 +77,7 @@ pub async fn decide(
 ) -> Result<GroupStatus, DecideError> {
     let mut tx = store.begin().await?;
     set_lock_timeout(&mut tx).await?;
-    // A group of which nothing is folded yet has no row.
+    // A group whose changes are not aggregated yet has no row.
     let made = sqlx::query!(
         "-- make_failure_group
         INSERT INTO sexton.failure_groups (fingerprint)
@@ -105,7 +105,7 @@ pub async fn decide(
     .await
     .map_err(locked)?;
     let row = row.ok_or_else(|| DecideError::Missing(fingerprint.to_owned()))?;
-    let was = parse_column("failure_groups.state", &row.state, GroupDecision::parse)?;
+    let previous = parse_column("failure_groups.state", &row.state, GroupDecision::parse)?;
     let already = |what, by: Option<String>| DecideError::Already {
         fingerprint: fingerprint.to_owned(),
         what,
@@ -118,10 +118,12 @@ pub async fn decide(
             if note == row.note {
                 return Err(already("noted so", None));
             }
-            ("group_note", was, note, None)
+            ("group_note", previous, note, None)
         }
-        // To resolve what has come back is to resolve it again.
-        GroupChange::Decide(decision) if decision == was && decision != GroupDecision::Resolved => {
+        // A resolved group that has failed again may be resolved again.
+        GroupChange::Decide(decision)
+            if decision == previous && decision != GroupDecision::Resolved =>
+        {
             return Err(already(decision.as_str(), row.decided_by));
         }
         GroupChange::Decide(decision) => {
@@ -133,7 +135,7 @@ pub async fn decide(
             (action, decision, row.note.clone(), Some(row.now))
         }
     };
-    let before = json!({"fingerprint": fingerprint, "state": was.as_str(), "note": row.note});
+    let before = json!({"fingerprint": fingerprint, "state": previous.as_str(), "note": row.note});
     let after = json!({"fingerprint": fingerprint, "state": decision.as_str(), "note": note});
     write(&mut tx, fingerprint, decision, note.as_deref(), decided, by).await?;
     sqlx::query!(

@@ -1,7 +1,7 @@
 //! Groups of failures, counted.
 //!
-//! Each statement takes what is folded and what is not yet from one snapshot, so a group's count is that of
-//! its failed executions, whatever the folding has come to.
+//! Each statement reads the counts and the pending changes from one snapshot, so a group's count equals its number of
+//! failed executions at any time.
 
 use std::collections::HashMap;
 
@@ -14,48 +14,48 @@ use uuid::Uuid;
 use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 
-/// Hours that a trend tells.
+/// Number of hours in a trend.
 pub const TREND_HOURS: usize = 24;
 
 /// A group of failures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Group {
-    /// The fingerprint that all of them have.
+    /// The fingerprint of all its failures.
     pub fingerprint: String,
     /// Class of the error; empty: none, or not known any more.
     pub error_class: String,
     /// The message with placeholders; empty: none, or not known any more.
     pub pattern: String,
-    /// How it stands.
+    /// Its state.
     pub state: GroupState,
-    /// What operators noted.
+    /// The operators' note.
     pub note: Option<String>,
-    /// Who decided last what is to be with it.
+    /// The operator who decided last.
     pub decided_by: Option<String>,
-    /// When.
+    /// When that was.
     pub decided_at: Option<DateTime<Utc>>,
-    /// How many executions of it are failed now.
+    /// Number of its failed executions.
     pub standing: i64,
-    /// Of how many jobs.
+    /// Number of their jobs.
     pub jobs: i64,
     /// When the first failed.
     pub first_seen: Option<DateTime<Utc>>,
     /// When the last failed.
     pub last_seen: Option<DateTime<Utc>>,
-    /// An execution of it, which may have been requeued since.
+    /// One of its executions, which may have been requeued since.
     pub example: Option<Uuid>,
 }
 
-/// Which groups are listed; everything that is given must hold.
+/// A filter for groups; a group must meet every condition that is set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GroupFilter {
-    /// Of failed executions of this job.
+    /// Groups with failed executions of this job.
     pub job: Option<Uuid>,
-    /// That stand so.
+    /// Groups in this state.
     pub state: Option<GroupState>,
-    /// This one.
+    /// Only this group.
     pub fingerprint: Option<String>,
-    /// Those without a failed execution as well.
+    /// Also groups without failed executions.
     pub empty: bool,
 }
 
@@ -81,7 +81,7 @@ impl GroupOrder {
     }
 }
 
-/// Groups; at most `limit`, which is cut to 1,000. Of one job, only its executions are counted.
+/// Lists groups; at most `limit`, up to 1,000. With a job, only its executions are counted.
 pub async fn list_groups(
     store: &Store,
     filter: &GroupFilter,
@@ -121,8 +121,8 @@ pub async fn list_groups(
         .collect()
 }
 
-/// How many executions of each group failed in each of the last [`TREND_HOURS`] hours, the oldest first;
-/// the last is the hour that is not over.
+/// Returns how many executions of each group failed in each of the last [`TREND_HOURS`] hours, the oldest first; the
+/// last is the current hour.
 pub async fn trends(
     store: &Store,
     fingerprints: &[String],
@@ -157,7 +157,7 @@ pub async fn trends(
     Ok(trends)
 }
 
-/// The fingerprints of groups that begin with `prefix`, in their order; at most `limit`.
+/// Returns the fingerprints of groups that begin with `prefix`, in their order; at most `limit`.
 pub async fn known_fingerprints(
     store: &Store,
     prefix: &str,

@@ -1,4 +1,4 @@
-//! A page of the graveyard.
+//! A page of failed and discarded executions.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ pub struct FailedExecution {
     pub worker: Option<String>,
 }
 
-/// The next executions that `filter` means, after `after`, and the cursor of the page behind them
-/// (`None`: there is none). What was requeued between the question and the reading of the rows is not
-/// among them, so a page may be shorter than `limit` and have a successor.
+/// Returns the next executions that match `filter`, after `after`, and the cursor of the following page (`None`: this
+/// is the last). Executions that were requeued between the search and the reading of the rows are missing, so a page
+/// may be shorter than `limit` and still have a successor.
 ///
 /// # Errors
 ///

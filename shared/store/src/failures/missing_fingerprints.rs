@@ -1,4 +1,4 @@
-//! Fingerprints for failures that have none: a program of the version before recorded them.
+//! Adds fingerprints to failures that a previous version recorded without.
 
 use sexton_model::fingerprint::fingerprint;
 use uuid::Uuid;
@@ -10,15 +10,15 @@ use crate::{Store, StoreError};
 pub struct MissingFingerprint {
     /// The execution.
     pub id: Uuid,
-    /// The number of the ticket that would open it next: which failure was looked at.
+    /// The number of its next ticket, which identifies the failure.
     pub attempt: i32,
     /// Class of the error.
     pub class: String,
-    /// Its message; of the last attempt rather than of the execution, where crashes are told besides.
+    /// The last attempt's message; the execution's also names crashes.
     pub message: String,
 }
 
-/// Failures that have no fingerprint yet; at most `limit`.
+/// Returns failures without a fingerprint; at most `limit`.
 pub async fn list_missing_fingerprints(
     store: &Store,
     limit: i64,
@@ -38,9 +38,8 @@ pub async fn list_missing_fingerprints(
     .await?)
 }
 
-/// Records the fingerprints of failures, each unless the execution has moved on; the trigger takes them
-/// over into `failures`, and makes the row there if there is none. Waits for rows that somebody has
-/// locked, for as long as a statement may. Returns how many.
+/// Records the fingerprints of failures, each unless the execution has moved on; the trigger copies them into
+/// `failures`, and inserts a missing row. Waits for locked rows, for as long as a statement may. Returns how many.
 pub async fn record_fingerprints(
     store: &Store,
     of: &[MissingFingerprint],

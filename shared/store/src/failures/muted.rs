@@ -1,4 +1,4 @@
-//! What a filter leaves out because its groups are muted.
+//! Counts matches that a filter leaves out because their groups are muted.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,21 +8,22 @@ use super::search::{SearchQuery, begin_with_custom_plans};
 use super::statements;
 use crate::{Store, StoreError};
 
-/// The most muted groups that are counted.
+/// Maximum number of muted groups that are counted.
 const MAX_MUTED_GROUPS: i64 = 1_000;
 
-/// Executions that would fit a filter, and are left out because their groups are muted.
+/// Executions that match a filter, except that their groups are muted.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct MutedMatches {
-    /// How many were counted.
+    /// Number of executions counted.
     pub count: u64,
-    /// Whether there may be more: then the groups are those of the ones that were counted.
+    /// Whether there may be more; the groups then cover only those counted.
     pub more: bool,
-    /// How many of each group, by its fingerprint, the most first.
+    /// Number of executions of each group, by its fingerprint, the largest first.
     pub groups: Vec<(String, u64)>,
 }
 
-/// What `filter` leaves out of what had failed by `until`; `None`: until now. At most `most` are counted.
+/// Counts the executions that `filter` leaves out among those that had failed by `until` (`None`: until now), up to
+/// `most`.
 ///
 /// # Errors
 ///
@@ -31,22 +32,23 @@ pub async fn count_muted(
     store: &Store,
     filter: &FailureFilter,
     until: Option<DateTime<Utc>>,
-    most: u64,
+    limit: u64,
 ) -> Result<MutedMatches, StoreError> {
     if !filter.excludes_muted() {
         return Ok(MutedMatches::default());
     }
-    // By name: then the server knows how rare they are, and does not walk through all that failed.
+    // The statement names the fingerprints, so that the planner knows how rare they are and does not walk through all
+    // failures.
     let muted = muted_fingerprints(store).await?;
     if muted.is_empty() {
         return Ok(MutedMatches::default());
     }
     let with_muted = FailureFilter { muted: true, ..filter.clone() };
-    let terms = SearchQuery::of(store, &with_muted, None, most as i64).await?;
+    let terms = SearchQuery::of(store, &with_muted, None, limit as i64).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     let groups = statements::count_by_group(&mut tx, &terms, &muted, until).await?;
     let count: u64 = groups.iter().map(|(_, count)| count).sum();
-    let more = count >= most || muted.len() as i64 >= MAX_MUTED_GROUPS;
+    let more = count >= limit || muted.len() as i64 >= MAX_MUTED_GROUPS;
     Ok(MutedMatches { count, more, groups })
 }
 

@@ -1,12 +1,11 @@
-//! Which rows of `failures` a filter means.
+//! Finds the rows of `failures` that match a filter.
 //!
-//! One set of conditions for every question. What an ordered index can tell (job, task type, pool, class,
-//! group, worker, time) is walked in the order of the list, so a page costs what it shows. Words and params
-//! have no ordered index: the newest rows are walked first, which finds what is common; what is rare is
-//! looked up in the inverted index and sorted. So are the rows of jobs with a label, where they are few.
+//! All queries share one set of conditions. Conditions with an ordered index (job, task type, pool, class, group,
+//! worker, time) are walked in the order of the list, so a page costs what it shows. Words and params have no ordered
+//! index: a walk of the newest rows finds common matches; rare ones come from the inverted index and are sorted. So
+//! are the rows of jobs with a label, if they are few.
 //!
-//! Statements are planned with the values that are asked for, each time: what is not asked for is not in
-//! the plan.
+//! Statements are planned each time with their values, so that unused conditions are not in the plan.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -21,12 +20,12 @@ use super::statements::{
 use crate::client_timeout::WithTimeout;
 use crate::{Store, StoreError};
 
-/// The most rows of one answer.
+/// Maximum number of rows in one answer.
 pub const MAX_SEARCH_ROWS: i64 = 1_000;
-/// Conditions on params that the inverted index is asked for; further ones are compared.
+/// Number of conditions on params that use the inverted index; further ones are compared row by row.
 const INDEXED_CONDITIONS: usize = 3;
 
-/// An execution that a filter means.
+/// An execution that matches a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoundFailure {
     /// The execution.
@@ -36,15 +35,15 @@ pub struct FoundFailure {
 }
 
 impl FoundFailure {
-    /// Where a page that ends with it ends.
+    /// Returns the cursor of a page that ends with this execution.
     pub const fn cursor(&self, order: Order) -> PageCursor {
         PageCursor { order, at: self.failed_at, id: self.execution_id }
     }
 }
 
-/// The next executions that `filter` means, after `after`; at most `limit`, which is cut to
-/// [`MAX_SEARCH_ROWS`]. Fewer: there are no more. For pages, and for batches of what is done to all of them:
-/// [`Order::Oldest`] is then the order in which nothing new comes before the cursor.
+/// Returns the next executions that match `filter`, after `after`; at most `limit`, up to [`MAX_SEARCH_ROWS`]. Fewer:
+/// no further ones match. Serves pages, and batches for actions on all of them: with [`Order::Oldest`], nothing new
+/// comes before the cursor.
 ///
 /// # Errors
 ///
@@ -74,8 +73,7 @@ pub async fn search(
     look_up(&mut tx, &terms, order, None).await
 }
 
-/// How the server answers [`search`]: the plans of its statements, run, as `EXPLAIN` writes them. For
-/// benchmarks and tests.
+/// Returns the executed plans of the statements of [`search`], as `EXPLAIN` writes them. For benchmarks and tests.
 ///
 /// # Errors
 ///
@@ -106,29 +104,29 @@ pub async fn explain(
     Ok(plans)
 }
 
-/// How many executions `filter` means; at most `most` are counted.
+/// Counts the executions that match `filter`, up to `most`.
 ///
 /// # Errors
 ///
 /// As [`search`].
-pub async fn count(store: &Store, filter: &FailureFilter, most: i64) -> Result<i64, StoreError> {
-    let terms = SearchQuery::of(store, filter, None, most).await?;
+pub async fn count(store: &Store, filter: &FailureFilter, limit: i64) -> Result<i64, StoreError> {
+    let terms = SearchQuery::of(store, filter, None, limit).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     Ok(statements::count(&mut tx, &terms).await?)
 }
 
-/// A filter as the statements take it.
+/// A filter as the statements' arguments.
 pub(super) struct SearchQuery<'a> {
     pub(super) filter: &'a FailureFilter,
     pub(super) job: Option<Uuid>,
-    /// Those of the labels.
+    /// The jobs with the filter's labels.
     pub(super) jobs: Option<Vec<Uuid>>,
     pub(super) fingerprint: Option<String>,
     pub(super) after: Option<PageCursor>,
     pub(super) words: Option<String>,
     pub(super) shapes: [Option<Vec<Value>>; INDEXED_CONDITIONS],
     pub(super) exact: Option<Value>,
-    /// Whether words or params are looked for.
+    /// Whether the filter has words or params.
     pub(super) searches: bool,
     pub(super) limit: i64,
 }
@@ -164,8 +162,8 @@ impl<'a> SearchQuery<'a> {
         })
     }
 
-    /// Whether the labels' jobs have so few rows that a walk in the order of the list would pass over many
-    /// others, and to sort them all costs less.
+    /// Returns whether the labels' jobs have so few rows that sorting them all costs less than a walk in the order of
+    /// the list, past many other rows.
     async fn has_few_jobs_failures(
         &self,
         connection: &mut PgConnection,
@@ -178,8 +176,8 @@ impl<'a> SearchQuery<'a> {
         }
     }
 
-    /// The server knows how many rows have a word, and not how many have a param. So params are compared
-    /// only, where the words tell more.
+    /// Chooses between the indexes of words and of params. The server can estimate how many rows have a word, but not
+    /// how many have a param, so params are only compared where the words are rarer.
     fn choose_index(&mut self, passed: WalkStatistics) {
         if self.words.is_some() && passed.words_are_rarer() {
             self.shapes = Default::default();
@@ -187,7 +185,7 @@ impl<'a> SearchQuery<'a> {
     }
 }
 
-/// The jobs that have the filter's labels; `None`: it asks for none.
+/// Returns the jobs with the filter's labels; `None`: the filter has none.
 async fn find_labelled_jobs(
     store: &Store,
     filter: &FailureFilter,
@@ -205,7 +203,7 @@ async fn find_labelled_jobs(
     Ok(Some(ids))
 }
 
-/// A transaction that only reads, whose statements are planned for their values. Dropped, it ends.
+/// Begins a read-only transaction whose statements are planned for their values. A drop ends it.
 pub(super) async fn begin_with_custom_plans(
     store: &Store,
 ) -> Result<Transaction<'static, Postgres>, StoreError> {

@@ -1,4 +1,4 @@
-//! The statements that ask for the rows of `failures` a filter means; one set of conditions for all.
+//! The statements for rows of `failures` that match a filter; they share one set of conditions.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -12,15 +12,15 @@ use super::search::{FoundFailure, SearchQuery};
 use crate::StoreError;
 use crate::client_timeout::WithTimeout;
 
-/// How many rows are walked for words or params before the inverted index is asked.
+/// Number of rows walked for words or params before the inverted index is used.
 const MAX_WALKED_ROWS: i64 = 5_000;
 
-/// Rows of labelled jobs that are sorted rather than looked for among all others: of a million, a walk to
-/// the fiftieth of more passes some ten thousand, which takes about as long.
+/// Number of labelled jobs' rows up to which they are sorted rather than searched among all others: among a million,
+/// the walk to the fiftieth of more rows passes some ten thousand, which takes about as long.
 const MAX_SORTED_ROWS: i64 = 750;
 
-/// A statement about the rows `f` of `failures` that fulfil the conditions that an ordered index can tell:
-/// `$head`, those conditions, `$rest`.
+/// A statement over the rows `f` of `failures` that meet the conditions with an ordered index: `$head`, those
+/// conditions, `$rest`.
 macro_rules! failures {
     ($row:ident, $head:tt, [$($rest:tt)+], $terms:ident $(, $more:expr)*) => {
         sqlx::query_as!(
@@ -63,8 +63,7 @@ macro_rules! failures {
     };
 }
 
-/// The same, of rows that fulfil those on words and params as well: they come between `$between` and
-/// `$tail`.
+/// The same with the conditions on words and params as well, which come between `$between` and `$tail`.
 macro_rules! matching {
     ($row:ident, $head:tt, $between:tt, $tail:tt, $terms:ident $(, $more:expr)*) => {
         failures!(
@@ -85,8 +84,8 @@ macro_rules! matching {
     };
 }
 
-/// In the order of an index, passing over what does not match; where words or params are looked for, over
-/// [`MAX_WALKED_ROWS`] rows at most.
+/// Walks in the order of an index, past rows that do not match; with words or params, over at most
+/// [`MAX_WALKED_ROWS`] rows.
 pub(super) async fn walk(
     connection: &mut PgConnection,
     terms: &SearchQuery<'_>,
@@ -133,7 +132,7 @@ pub(super) async fn walk(
     Ok(found?)
 }
 
-/// Whether these jobs have at most [`MAX_SORTED_ROWS`] rows. So many are counted at the most.
+/// Returns whether these jobs have at most [`MAX_SORTED_ROWS`] rows; counting stops there.
 pub(super) async fn have_few_failures(
     connection: &mut PgConnection,
     jobs: &[Uuid],
@@ -152,7 +151,7 @@ pub(super) async fn have_few_failures(
     Ok(rows <= MAX_SORTED_ROWS)
 }
 
-/// What the walk has passed.
+/// Statistics of the rows that the walk has passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkStatistics {
     rows: i64,
@@ -161,18 +160,18 @@ pub(super) struct WalkStatistics {
 }
 
 impl WalkStatistics {
-    /// Whether there was nothing beyond: then the walk has found all.
+    /// Returns whether the walk has reached the end, and so has found all matches.
     pub(super) const fn is_all(self) -> bool {
         self.rows < MAX_WALKED_ROWS
     }
 
-    /// Whether fewer rows have the words than the params.
+    /// Returns whether fewer rows have the words than the params.
     pub(super) const fn words_are_rarer(self) -> bool {
         self.with_words <= self.with_params
     }
 }
 
-/// What the walk has passed, or would.
+/// Reads the statistics of a walk.
 pub(super) async fn read_walk_statistics(
     connection: &mut PgConnection,
     terms: &SearchQuery<'_>,
@@ -221,7 +220,7 @@ pub(super) async fn read_walk_statistics(
     Ok(passed?)
 }
 
-/// By whichever index tells most, and then sorted.
+/// Looks matches up by the most selective index, then sorts them.
 pub(super) async fn look_up(
     connection: &mut PgConnection,
     terms: &SearchQuery<'_>,
@@ -257,7 +256,7 @@ pub(super) async fn look_up(
     Ok(found?)
 }
 
-/// Runs the statement; with `plan`, only to see how, which is added to it.
+/// Runs the statement; with `plan`, only explains it and adds the plan.
 async fn run_or_explain<F>(
     connection: &mut PgConnection,
     mut query: Map<'_, Postgres, F, PgArguments>,
@@ -268,7 +267,7 @@ where
 {
     let Some(plans) = plan else { return query.fetch_all(WithTimeout(connection)).await };
     let arguments = query.take_arguments().map_err(sqlx::Error::Encode)?.unwrap_or_default();
-    // Its own text, which this crate holds.
+    // The text is a constant of this crate.
     let text = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", query.sql().as_str());
     let explained = sqlx::query_scalar_with(AssertSqlSafe(text), arguments);
     plans.push(explained.fetch_one(WithTimeout(connection)).await?);
@@ -279,7 +278,7 @@ struct CountRow {
     count: i64,
 }
 
-/// How many there are, up to the limit.
+/// Counts the matches, up to the limit.
 pub(super) async fn count(
     connection: &mut PgConnection,
     terms: &SearchQuery<'_>,
@@ -300,7 +299,7 @@ struct GroupCountRow {
     count: i64,
 }
 
-/// How many there are of each of these groups among what had failed by `until`, up to the limit in all.
+/// Counts the matches of each of these groups among those that had failed by `until`, up to the limit in all.
 pub(super) async fn count_by_group(
     connection: &mut PgConnection,
     terms: &SearchQuery<'_>,

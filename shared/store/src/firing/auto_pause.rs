@@ -1,9 +1,9 @@
-//! Jobs that pause themselves: the last so many executions failed for good.
+//! Pauses jobs whose last executions have all failed for good.
 //!
-//! Asked by the planner, under the lock of the job whose firing is due. So of any number of replicas one
-//! decides, no firing slips through between the question and the pause, and no settlement, which locks no
-//! job, is ever waited for: one that commits later counts at the next firing. The firing that was due
-//! stays the job's cursor, so it is told as passed by the pause.
+//! The planner checks under the lock of the job whose firing is due. So one of any number of replicas decides, no
+//! firing slips through between check and pause, and it never waits for a settlement, which locks no job: one that
+//! commits later counts at the next firing. The due firing stays the job's cursor, so it is recorded as missed by the
+//! pause.
 
 use std::collections::HashSet;
 
@@ -15,19 +15,18 @@ use crate::StoreError;
 use crate::client_timeout::WithTimeout;
 use crate::operator::{NewAction, record_actions};
 
-/// Who pauses it, in the row and in the audit.
+/// The actor in the row and in the audit.
 const AUDIT_ACTOR: &str = "sexton";
 
 impl ClaimTransaction<'_> {
-    /// Pauses those of the due jobs whose last executions failed, and takes them out.
+    /// Pauses the due jobs whose last executions failed, and removes them from `due`.
     ///
-    /// Asked after the jobs are locked, in a statement of its own, as what is under way is. Succeeded and
-    /// failed executions count, in the order in
-    /// which they ended; what was skipped, cancelled or given up by an operator says nothing of the job.
-    /// They are looked for among the newest claims, ten times as many and a hundred more.
+    /// A separate statement after the jobs are locked, like that for executions under way. Succeeded and failed
+    /// executions count, in the order in which they ended; skipped, cancelled and discarded ones do not. It searches
+    /// the newest claims, ten times the limit and a hundred more.
     pub(super) async fn pause_failing_jobs(&mut self, due: &mut DueJobs) -> Result<(), StoreError> {
         let asking = due.jobs.iter().filter_map(|job| Some((job, job.pause_after_failures?)));
-        let (jobs, most): (Vec<Uuid>, Vec<i32>) =
+        let (jobs, limits): (Vec<Uuid>, Vec<i32>) =
             asking.map(|(job, failures)| (job.id.get(), failures as i32)).unzip();
         if jobs.is_empty() {
             return Ok(());
@@ -46,7 +45,7 @@ impl ClaimTransaction<'_> {
                     ORDER BY newest.finished_at DESC LIMIT a.most) last) counted
             WHERE counted.failed = a.most"#,
             &jobs,
-            &most
+            &limits
         )
         .fetch_all(WithTimeout(&mut *self.tx))
         .await?

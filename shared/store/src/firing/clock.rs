@@ -1,17 +1,16 @@
-//! The planner's look at the clock: part of every claim transaction, so that nothing late is claimed
-//! before a jump of the database's time is noticed.
+//! The planner's check of the clock: part of every claim transaction, so that a jump of the database's time is
+//! noticed before late firings are claimed.
 //!
-//! `planner_clock.seen_at` is the last instant that any planner saw. A transaction that finds the
-//! present too far from it writes a row of `holds` and the new instant, both or neither; whoever reads
-//! the new instant therefore reads the hold as well. One that read the old instant notices for itself,
-//! waits for the row, and finds that it was noticed. So of any number of replicas none claims across a
-//! jump without the hold, and there is one hold.
+//! `planner_clock.seen_at` is the last instant that any planner saw. A transaction that finds the present too far
+//! from it writes a row of `holds` and the new instant, both or neither; a transaction that reads the new instant
+//! therefore also reads the hold. One that read the old instant also detects the jump, waits for the row, and finds
+//! the hold. So of any number of replicas none claims across a jump without the hold, and there is one hold.
 //!
-//! While catch-up is held, a claim transaction keeps that hold from ending under it (`FOR SHARE`), so
-//! that nothing is set aside after an operator has released what was.
+//! While catch-up is held, a claim transaction keeps that hold from ending (`FOR SHARE`), so that no firing is set
+//! aside after an operator has released the others.
 //!
-//! A crash before the commit leaves the old instant, and the next planner notices. One after it leaves
-//! the hold, and late firings whose cursors stand where they stood: they are set aside later.
+//! A crash before the commit leaves the old instant, and the next planner detects the jump. One after it leaves the
+//! hold, and late firings whose cursors have not moved: they are set aside later.
 
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ use crate::client_timeout::WithTimeout;
 /// How old the last instant seen becomes before it is written again.
 const CLOCK_WRITE_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 
-/// What a look at the clock showed.
+/// The result of the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockReading {
     /// The instant of the transaction.
@@ -37,25 +36,24 @@ pub struct ClockReading {
     pub held: bool,
     /// The jump for which it is held from this transaction on.
     pub noticed: Option<ClockJump>,
-    /// Whether there is something to commit, also if nothing is claimed.
+    /// Whether the transaction must be committed even if nothing is claimed.
     pub wrote: bool,
 }
 
 /// A jump of the database's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockJump {
-    /// How far, and in which direction.
+    /// Its size and direction.
     pub jump: TimeJump,
-    /// From here.
+    /// The time before it.
     pub last_seen: DateTime<Utc>,
-    /// To here.
+    /// The time after it.
     pub now: DateTime<Utc>,
 }
 
 impl ClaimTransaction<'_> {
-    /// Looks at the clock, before anything is claimed. After a jump of more than `limit`, or back,
-    /// catch-up is held; `None` notices no jump, and still keeps to a hold that there is. `by` is
-    /// `<instance>:<pid>`.
+    /// Checks the clock, before any claim. After a jump of more than `limit`, or back, catch-up is held; with `None`
+    /// no jump is detected, but an existing hold still counts. `by` is `<instance>:<pid>`.
     pub async fn read_clock(
         &mut self,
         limit: Option<Duration>,
@@ -69,22 +67,23 @@ impl ClaimTransaction<'_> {
         )
         .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
-        let mut look = ClockReading { now: row.now, held: row.held, noticed: None, wrote: false };
+        let mut reading =
+            ClockReading { now: row.now, held: row.held, noticed: None, wrote: false };
         match limit.filter(|limit| detect_jump(row.seen_at, row.now, *limit).is_some()) {
             Some(limit) => {
-                look.noticed = self.record_jump(limit, by).await?;
-                (look.held, look.wrote) = (true, true);
+                reading.noticed = self.record_jump(limit, by).await?;
+                (reading.held, reading.wrote) = (true, true);
             }
             None if row.seen_at.is_none_or(|seen| row.now - seen >= CLOCK_WRITE_INTERVAL) => {
-                look.wrote = self.write_seen_at(row.now).await?;
+                reading.wrote = self.write_seen_at(row.now).await?;
             }
             None => {}
         }
-        look.held = look.held && self.lock_hold().await?;
-        Ok(look)
+        reading.held = reading.held && self.lock_hold().await?;
+        Ok(reading)
     }
 
-    /// Judges again, alone with the row and by the clock of that moment.
+    /// Checks again with the clock's row locked, by the clock of that moment.
     async fn record_jump(
         &mut self,
         limit: Duration,
@@ -98,10 +97,10 @@ impl ClaimTransaction<'_> {
         .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
         let Some(jump) = detect_jump(Some(row.seen_at), row.now, limit) else { return Ok(None) };
-        let mut begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
-        if !begun && !self.lock_hold().await? {
-            // The hold that was there has ended meanwhile, by somebody who knew nothing of this jump.
-            begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
+        let mut is_new = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
+        if !is_new && !self.lock_hold().await? {
+            // The existing hold has ended meanwhile, released by an operator who did not know of this jump.
+            is_new = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
         }
         sqlx::query!(
             "-- planner_clock_jumped\nUPDATE sexton.planner_clock SET seen_at = $1",
@@ -110,10 +109,10 @@ impl ClaimTransaction<'_> {
         .execute(WithTimeout(&mut *self.tx))
         .await?;
         let noticed = ClockJump { jump, last_seen: row.seen_at, now: row.now };
-        Ok(begun.then_some(noticed))
+        Ok(is_new.then_some(noticed))
     }
 
-    /// Begins a hold, if there is none; whether it did. For whoever has the clock's row.
+    /// Begins a hold unless one exists; returns whether it did. The caller has locked the clock's row.
     async fn hold_catch_up(
         &mut self,
         jump: TimeJump,
@@ -121,7 +120,7 @@ impl ClaimTransaction<'_> {
         now: DateTime<Utc>,
         by: &str,
     ) -> Result<bool, StoreError> {
-        let begun = sqlx::query!(
+        let inserted = sqlx::query!(
             "-- hold_catch_up
             INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by) VALUES ($1, $2, $3, $4)
             ON CONFLICT DO NOTHING",
@@ -132,10 +131,10 @@ impl ClaimTransaction<'_> {
         )
         .execute(WithTimeout(&mut *self.tx))
         .await?;
-        Ok(begun.rows_affected() == 1)
+        Ok(inserted.rows_affected() == 1)
     }
 
-    /// Writes the instant down; whoever finds somebody else writing leaves it to him.
+    /// Writes the instant; skips it if another planner is writing.
     async fn write_seen_at(&mut self, now: DateTime<Utc>) -> Result<bool, StoreError> {
         sqlx::query!(
             "-- planner_clock_beat
@@ -152,7 +151,7 @@ impl ClaimTransaction<'_> {
         Ok(true)
     }
 
-    /// Whether there still is a hold; it does not end before this transaction does.
+    /// Returns whether a hold exists; it then lasts at least as long as this transaction.
     async fn lock_hold(&mut self) -> Result<bool, StoreError> {
         let hold = sqlx::query_scalar!(
             "-- keep_hold\nSELECT id FROM sexton.holds WHERE released_at IS NULL FOR SHARE"
@@ -171,7 +170,7 @@ impl ClaimTransaction<'_> {
         let first: Vec<DateTime<Utc>> = held.iter().map(|(_, gap)| gap.first).collect();
         let last: Vec<DateTime<Utc>> = held.iter().map(|(_, gap)| gap.last).collect();
         let counts: Vec<i32> = held.iter().map(|(_, gap)| gap.count as i32).collect();
-        // A cursor that was set back by hand comes to the same firings again.
+        // A cursor that was set back by hand reaches the same firings again.
         sqlx::query!(
             "-- set_firings_aside
             INSERT INTO sexton.held_firings (job_id, first_firing, last_firing, count, held_at)

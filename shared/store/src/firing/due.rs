@@ -1,4 +1,4 @@
-//! Jobs that are due, as they are read.
+//! Due jobs, as they are read.
 
 use std::time::Duration;
 
@@ -28,48 +28,47 @@ pub struct DueJob {
     pub name: String,
     /// When it fires.
     pub schedule: Schedule,
-    /// What that is subject to.
+    /// Limits of the schedule.
     pub constraints: ScheduleConstraints,
-    /// How many of the firings that may run have been claimed.
+    /// Number of claimed firings that count against the limit of runs.
     pub runs_used: u32,
-    /// The zone that is meant in.
+    /// The schedule's time zone.
     pub timezone: Zone,
-    /// What a change of its clocks means.
+    /// The policy for changes of the zone's clocks.
     pub dst: Dst,
-    /// Up to when its firings are accounted for; `None`: not known.
+    /// Up to when its firings are accounted for; `None`: unknown.
     pub planned_until: Option<DateTime<Utc>>,
-    /// Its cursor was computed by older data of the zones, as the first firing after this instant.
+    /// Set if older time zone data computed its cursor, as the first firing after this instant.
     pub outdated_since: Option<DateTime<Utc>>,
-    /// The data that its cursor was computed by; `None`: not known.
+    /// Version of the data that computed its cursor; `None`: unknown.
     pub tz_version: Option<String>,
-    /// What its executions are made of.
+    /// The task type of its executions.
     pub task_type: String,
-    /// See `task_type`.
+    /// Copied into its executions.
     pub target: Option<String>,
-    /// See `task_type`.
+    /// Copied into its executions.
     pub params: Value,
-    /// See `task_type`.
+    /// Copied into its executions.
     pub pool: PoolName,
-    /// See `task_type`.
+    /// The template of its executions' idempotency keys.
     pub idempotency_template: Option<String>,
-    /// What a firing does while an earlier execution is under way.
+    /// The policy for a firing while an earlier execution is under way.
     pub overlap: Overlap,
-    /// What happens to late firings.
+    /// The policy for late firings.
     pub misfire: Misfire,
-    /// The nominal time of the first firing that is not accounted for yet. It is due by now, by the data
-    /// that its cursor was computed by.
+    /// The nominal time of the first firing that is not accounted for yet. It is due, by the data that computed its
+    /// cursor.
     pub next_fire_at: DateTime<Utc>,
-    /// After so many failures in a row it is paused instead.
+    /// Number of failures in a row after which it is paused.
     pub pause_after_failures: Option<u32>,
-    /// What has not ended of the job; only looked up where the overlap policy asks, and there no more
-    /// closely than it asks.
+    /// The job's executions that have not ended; read only as far as the overlap policy needs.
     pub under_way: UnderWay,
     /// The instant of the decision, by the database's clock.
     pub now: DateTime<Utc>,
 }
 
 impl DueJob {
-    /// When it fires, ready to be asked.
+    /// Prepares its schedule for computing firings.
     ///
     /// # Errors
     ///
@@ -79,24 +78,24 @@ impl DueJob {
         Ok(self.apply_terms(timetable))
     }
 
-    /// The timetable of its schedule, under the terms that this job has.
+    /// Limits the timetable of its schedule by this job's terms.
     pub fn apply_terms(&self, timetable: Timetable) -> Timetable {
         timetable.with_constraints(&self.constraints, &self.name).since(self.planned_until)
     }
 }
 
-/// What is due, as far as it can be read.
+/// The due jobs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DueJobs {
     /// The jobs, longest due first.
     pub jobs: Vec<DueJob>,
-    /// Due as well, but their rows hold what this program cannot read. One of these must not stop
-    /// the others, so they are told apart here; they stay due until somebody corrects them.
+    /// Due jobs whose rows this program cannot read. One of them must not stop the others, so they are listed apart;
+    /// they stay due until somebody corrects them.
     pub unreadable: Vec<UnreadableJob>,
-    /// Were due, and are paused now.
+    /// Jobs that were due, and are paused now.
     pub paused: Vec<FailingJob>,
-    /// Due as well, but their firings replace what is under way, and somebody has just locked a row of
-    /// that. They stay due; ask again in a moment.
+    /// Due jobs whose firings replace executions of which another transaction has locked a row. They stay due; try
+    /// again in a moment.
     pub deferred: Vec<JobId>,
 }
 
@@ -107,7 +106,7 @@ pub struct FailingJob {
     pub id: JobId,
     /// Its name.
     pub name: String,
-    /// How many executions in a row failed.
+    /// Number of failures in a row.
     pub failures: u32,
 }
 
@@ -118,7 +117,7 @@ pub struct UnreadableJob {
     pub id: JobId,
     /// Its name.
     pub name: String,
-    /// What cannot be read.
+    /// The error.
     pub why: String,
 }
 
@@ -137,13 +136,13 @@ impl DueJobs {
     }
 }
 
-/// The rate in a row of `jobs`.
+/// Parses the rate in a row of `jobs`.
 pub(crate) fn rate(text: Option<&str>) -> Result<Option<Rate>, StoreError> {
     text.map(|text| parse_column("jobs.misfire_rate", text, |text| text.parse().ok())).transpose()
 }
 
-/// A due job as it stands in its row. The params come as text, because one that this program cannot
-/// parse would otherwise fail the whole batch in the driver.
+/// A due job's row. The params are read as text, because params that this program cannot parse would otherwise fail
+/// the whole batch in the driver.
 pub(super) struct DueRow {
     pub(super) id: Uuid,
     pub(super) name: String,
@@ -176,7 +175,7 @@ pub(super) struct DueRow {
 }
 
 impl DueRow {
-    /// The job in the row.
+    /// Parses the job.
     ///
     /// # Errors
     ///
@@ -238,7 +237,7 @@ impl DueRow {
     }
 }
 
-/// Whether new data of the zones can move the firings. (Of a period only where its terms lie.)
+/// Returns whether new time zone data can move the firings. (Those of a period move only with its terms.)
 fn depends_on_zones(schedule: &Schedule) -> bool {
     match schedule {
         Schedule::Cron { .. } => true,

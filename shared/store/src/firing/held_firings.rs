@@ -1,4 +1,4 @@
-//! Jobs whose firings are late, or were set aside: for the operator who asks, and the one who decides.
+//! Jobs whose firings are late or set aside, for operators to list and decide.
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::JobId;
@@ -9,7 +9,7 @@ use super::{ClaimTransaction, under_way};
 use crate::client_timeout::{WithTimeout, with_client_timeout};
 use crate::{Now, Store, StoreError};
 
-/// A run of late firings that was set aside while catch-up was held.
+/// Consecutive late firings that were set aside while catch-up was held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeldRun {
     /// The job.
@@ -20,7 +20,7 @@ pub struct HeldRun {
     pub first: DateTime<Utc>,
     /// Nominal time of the last.
     pub last: DateTime<Utc>,
-    /// How many.
+    /// Number of firings.
     pub count: u32,
     /// When they were set aside.
     pub held_at: DateTime<Utc>,
@@ -28,7 +28,7 @@ pub struct HeldRun {
     pub paused: bool,
 }
 
-/// Active jobs with a firing that is due, by name; nothing is locked or changed. `names`: only these.
+/// Returns active jobs with a due firing, by name; locks and changes nothing. `names`: only these.
 pub async fn list_due_now(
     store: &Store,
     names: Option<&[String]>,
@@ -61,7 +61,7 @@ pub async fn list_due_now(
     Ok(due)
 }
 
-/// The jobs of what is set aside, by name, as if the first of it were due; nothing is locked.
+/// Returns the jobs with firings set aside, by name, as if the first of these were due; locks nothing.
 pub async fn list_held_jobs(
     store: &Store,
     names: Option<&[String]>,
@@ -95,7 +95,7 @@ pub async fn list_held_jobs(
     Ok(due)
 }
 
-/// What is set aside, by job and instant. `names`: only of these jobs.
+/// Returns the firings that are set aside, by job and instant. `names`: only of these jobs.
 pub async fn list_held_runs(
     store: &Store,
     names: Option<&[String]>,
@@ -141,22 +141,22 @@ impl HeldRow {
     }
 }
 
-/// Jobs of which something is set aside, and what.
+/// Jobs with firings set aside, and these firings.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct HeldJobs {
     /// The jobs, in the order of their ids.
     pub(crate) due: DueJobs,
     /// Their runs, by job and instant.
     pub(crate) runs: Vec<HeldRun>,
-    /// The last job; `None`: there was none.
+    /// The last job; `None`: no job was left.
     pub(crate) last: Option<JobId>,
-    /// The instant of the decision; `None`: there is nothing to decide.
+    /// The instant of the decision; `None`: nothing is set aside.
     pub(crate) now: Option<DateTime<Utc>>,
 }
 
 impl ClaimTransaction<'_> {
-    /// Locks up to `limit` jobs of which something is set aside, in the order of their ids after
-    /// `after`, as if the first of it were due. Waits for jobs that somebody else has locked.
+    /// Locks up to `limit` jobs with firings set aside, in the order of their ids after `after`, as if the first of
+    /// these were due. Waits for jobs that another transaction has locked.
     pub(crate) async fn held_jobs(
         &mut self,
         names: Option<&[String]>,
@@ -207,9 +207,9 @@ impl ClaimTransaction<'_> {
         Ok(HeldJobs { due, runs: runs.into_iter().map(HeldRow::run).collect(), last, now })
     }
 
-    /// Counts what was claimed to run of what was set aside, for jobs that have a limit of runs: in the
-    /// transaction that claims it. A job of which as many run as may never fires again; one that is due
-    /// all the same is left to the planner, which records it and ends the job.
+    /// Counts the runs claimed from held firings, for jobs that have a limit of runs, in the transaction that claims
+    /// them. A job that reaches its limit never fires again; if it is due all the same, the planner records that and
+    /// ends the job.
     pub(crate) async fn count_runs(&mut self, claimed: &[JobId]) -> Result<u64, StoreError> {
         let jobs: Vec<Uuid> = claimed.iter().map(|job| job.get()).collect();
         let done = sqlx::query!(
@@ -230,7 +230,7 @@ impl ClaimTransaction<'_> {
         Ok(done.rows_affected())
     }
 
-    /// Deletes what was set aside, once it has another disposition in this transaction.
+    /// Deletes held firings, once they have another disposition in this transaction.
     pub(crate) async fn forget_held(&mut self, runs: &[HeldRun]) -> Result<u64, StoreError> {
         let jobs: Vec<Uuid> = runs.iter().map(|run| run.job_id.get()).collect();
         let first: Vec<DateTime<Utc>> = runs.iter().map(|run| run.first).collect();

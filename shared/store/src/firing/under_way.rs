@@ -1,17 +1,15 @@
-//! What is under way of the jobs that a claim has locked: looked at before the plan, and replaced
-//! after it.
+//! Executions under way of the jobs that a claim has locked: read before the plan, and replaced after it.
 //!
-//! Looked at after the jobs are locked, in statements of their own: whoever claimed for one of them
-//! before held its lock, and only a later snapshot is sure to show that execution.
+//! Separate statements after the jobs are locked: an earlier claim for one of them held its lock, and only a later
+//! snapshot is sure to show its execution.
 //!
-//! A firing that replaces locks the rows of what it replaces before it is planned, so that between the
-//! look and the commit none of them is opened, renewed or settled. It does not wait for a lock: the
-//! end of a statement task holds its row's until its commit, and as long as that one might go on,
-//! nothing could be promised of it. Its job is put off, with its cursor, and is due again at once. So
-//! whatever was settled before the claim's commit counts as it was recorded, and nothing that is
-//! replaced can succeed after it.
+//! A firing that replaces locks the rows of the executions under way before it is planned, so that until the commit
+//! none of them is opened, renewed or settled. It does not wait for a lock: a statement task's end holds its row's
+//! lock until its commit, and until then its outcome is open. Such a job is deferred, with its cursor, and is due
+//! again at once. So every settlement before the claim's commit counts as it was recorded, and no replaced execution
+//! can succeed after it.
 //!
-//! Executions whose overlap was overridden (a backfill's) are none of all this.
+//! Executions whose overlap was overridden (a backfill's) are left out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,18 +28,18 @@ use crate::notifications::Notification;
 use crate::operator::notify;
 use crate::{Now, StoreError};
 
-/// What a claim replaced.
+/// The executions that a claim replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Replaced {
-    /// Executions that run. From the commit on they cannot succeed any more; their workers were told to
-    /// end them, by the commit itself.
+    /// Number of running executions. From the commit on they cannot succeed any more; the commit itself notifies
+    /// their workers to end them.
     pub running: u64,
-    /// Executions that had no open attempt, and are cancelled.
+    /// Number of executions that had no open attempt, and are cancelled.
     pub cancelled: u64,
 }
 
-/// Fills in what is under way, and puts off the jobs whose rows somebody has locked. Without
-/// `replaces` nothing is locked and no job put off: nothing can be replaced then.
+/// Fills in the executions under way, and defers the jobs with locked rows. Without `replaces` nothing is locked and
+/// no job deferred: then no claim can replace anything.
 pub(super) async fn fill_in_under_way(
     connection: &mut PgConnection,
     due: &mut DueJobs,
@@ -88,7 +86,7 @@ pub(super) async fn fill_in_under_way(
     Ok(())
 }
 
-/// Which of the jobs have anything under way.
+/// Returns which of the jobs have executions under way.
 async fn find_busy_jobs(
     connection: &mut PgConnection,
     jobs: &[Uuid],
@@ -106,7 +104,7 @@ async fn find_busy_jobs(
     Ok(busy.into_iter().collect())
 }
 
-/// Locks what is under way of the jobs, as far as nobody else has.
+/// Locks the jobs' executions under way, skipping locked ones.
 async fn lock_under_way(
     connection: &mut PgConnection,
     jobs: &[Uuid],
@@ -127,12 +125,12 @@ async fn lock_under_way(
     Ok(locked.into_iter().collect())
 }
 
-/// A row that has not ended.
+/// The row of an execution that has not ended.
 struct UnderWayRow {
     id: Uuid,
     job_id: Uuid,
     state: State,
-    /// Of a waiter.
+    /// The reason, for a waiter.
     waits: Option<WaitReason>,
 }
 
@@ -166,8 +164,8 @@ async fn read_under_way(
         .collect()
 }
 
-/// Puts the new executions in the place of what is under way. The rows were locked by [`fill_in_under_way`]; the
-/// one that is new is nobody else's yet. What people asked for and what still waits stays.
+/// Replaces the executions under way by the new ones. Their rows were locked by [`fill_in_under_way`]; no other
+/// transaction sees the new ones yet. Triggered executions and waiters stay.
 pub(super) async fn replace(
     connection: &mut PgConnection,
     by: &[(JobId, ExecutionId)],
@@ -179,9 +177,9 @@ pub(super) async fn replace(
     let jobs: Vec<Uuid> = by.iter().map(|(job, _)| job.get()).collect();
     let new: Vec<Uuid> = by.iter().map(|(_, execution)| execution.get()).collect();
     let at: Option<DateTime<Utc>> = now;
-    // A row that is replaced twice keeps its first successor; from there the chain goes on. One that runs is not even
-    // written again: the rescuer takes each write of a running row for a sign of life, and a job that fires more often
-    // than its lease is long would keep a dead worker's attempt open for ever.
+    // A row that is replaced twice keeps its first successor, from which the chain continues. A running row is not
+    // written again, because the rescuer takes each write for a renewal, and a job that fires more often than its
+    // lease lasts would keep a dead worker's attempt open for ever.
     let row = sqlx::query!(
         r#"-- replace_under_way
         WITH u AS (

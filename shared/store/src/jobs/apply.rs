@@ -1,14 +1,13 @@
-//! Apply: make the jobs in the database those of the files.
+//! Apply: makes the database's jobs match the files.
 //!
-//! One transaction for all of them: everything is applied or nothing. Applies take turns (an
-//! advisory lock), so replicas that apply the same jobs at their start do it once. Jobs are locked
-//! before they are compared; a planner that holds one is waited for.
+//! One transaction for all of them: everything is applied or nothing. An advisory lock serialises applies, so
+//! replicas that apply the same jobs at their start do it once. Jobs are locked before they are compared; an apply
+//! waits for a planner that holds one.
 //!
-//! A job whose schedule stays keeps its cursor. One whose schedule changes starts at its first
-//! firing after the present; what had its time under the old schedule and was not yet claimed becomes a
-//! gap.
-//! Applying never pauses a job that is there (except by `prune`) and never resumes one. A new job whose
-//! file says `paused` is created paused, in the same transaction.
+//! A job whose schedule stays keeps its cursor. One whose schedule changes starts at its first firing after the
+//! present; firings that were due under the old schedule and not yet claimed become a gap. An apply never pauses an
+//! existing job (except by `prune`) and never resumes one. A new job whose file says `paused` is created paused, in
+//! the same transaction.
 
 pub(super) mod cursor_placement;
 mod write;
@@ -33,54 +32,53 @@ use crate::{Now, Store, StoreError, gaps};
 
 use cursor_placement::{CursorPlacement, PreparedJob};
 
-/// The most jobs that one call takes.
+/// Maximum number of jobs in one call.
 pub const MAX_APPLIED_JOBS: usize = 20_000;
-/// Jobs in one statement.
+/// Number of jobs in one statement.
 const MAX_BATCH_JOBS: usize = 1_000;
-/// Applies take turns on this key: "sexton a" in ASCII.
+/// Advisory lock that serialises applies: "sexton a" in ASCII.
 const APPLY_LOCK_KEY: i64 = 0x7365_7874_6f6e_2061;
 
-/// What is to be applied, and how.
+/// The jobs and options of an apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Apply<'a> {
-    /// The jobs, each name once.
+    /// The jobs, with distinct names.
     pub specs: &'a [JobSpec],
-    /// For the audit.
+    /// The actor in the audit.
     pub actor: &'a str,
-    /// Only say what would be done.
+    /// Only report what the apply would do.
     pub dry_run: bool,
-    /// Pause active jobs that are not among them (those that came into being by themselves excepted).
+    /// Pause active jobs that are not among them (except those that Sexton creates itself).
     pub prune: bool,
 }
 
-/// A job that was there and differs.
+/// An existing job that differs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChangedJob {
     /// Its name.
     pub name: String,
-    /// In which fields.
+    /// The changed fields.
     pub changes: Vec<FieldChange>,
 }
 
-/// What was done, or would be.
+/// The result of an apply, or of its dry run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Applied {
     /// New jobs.
     pub created: Vec<String>,
     /// Changed jobs.
     pub changed: Vec<ChangedJob>,
-    /// Jobs that are as they should be.
+    /// Jobs without changes.
     pub unchanged: Vec<String>,
     /// Jobs that `prune` paused.
     pub paused: Vec<String>,
-    /// Jobs among the applied ones that are paused, new ones included, so that they do not fire.
+    /// Applied jobs that are paused, new ones included, so that they do not fire.
     pub still_paused: Vec<String>,
-    /// Jobs that fire although their file says `paused`: they were there before, or somebody has
-    /// resumed them.
+    /// Jobs that fire although their file says `paused`: they existed before, or somebody has resumed them.
     pub not_paused: Vec<String>,
 }
 
-/// Why nothing was applied.
+/// Why an apply was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// More than [`MAX_APPLIED_JOBS`].
@@ -89,19 +87,19 @@ pub enum ApplyError {
     /// Jobs that would never fire, or only in the past.
     #[error("{} of the jobs cannot be applied", .0.len())]
     Problems(Vec<Problem>),
-    /// Another apply, or a planner, held on for too long. Try again.
+    /// Another apply, or a planner, held its locks for too long. Try again.
     #[error("the jobs are locked by somebody else; try again")]
     Locked,
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Applies jobs. `fresh_id` is asked for the id of each new one.
+/// Applies jobs. `fresh_id` yields the id of each new one.
 ///
 /// # Errors
 ///
-/// [`ApplyError`]; nothing has been applied then.
+/// [`ApplyError`]; nothing was applied.
 pub async fn apply(
     store: &Store,
     request: Apply<'_>,
@@ -111,7 +109,7 @@ pub async fn apply(
     if request.specs.len() > MAX_APPLIED_JOBS {
         return Err(ApplyError::TooMany(request.specs.len()));
     }
-    // Before the transaction: thousands take a while, and a server ends one in which nothing happens.
+    // Computed before the transaction: thousands take a while, and the server ends an idle transaction.
     let timetables: Vec<_> = request.specs.iter().map(Timetable::of).collect();
     let mut tx = store.begin().await.map_err(StoreError::from)?;
     let (at, existing) = match lock_jobs(&mut tx, &request, now).await {
@@ -147,7 +145,7 @@ pub async fn apply(
     Ok(done)
 }
 
-/// Takes turns, reads the clock and locks what is concerned, by name.
+/// Takes the apply lock, reads the clock and locks the jobs concerned, by name.
 async fn lock_jobs(
     tx: &mut Transaction<'static, Postgres>,
     request: &Apply<'_>,
@@ -203,17 +201,17 @@ async fn existing_jobs(
     read(connection, &filter, limit).await
 }
 
-/// Everything to be written.
+/// The rows to write.
 #[derive(Default)]
 struct PlannedWrites {
     applied: Applied,
     created: Vec<Value>,
     changed: Vec<Value>,
     gaps: Vec<GapRow>,
-    /// Jobs that were there and fire otherwise from now on.
+    /// Existing jobs with a new schedule.
     rescheduled: Vec<JobId>,
     actions: Vec<NewAction>,
-    /// One-shot jobs that are over and stay as they are.
+    /// Finished one-shot jobs, which stay as they are.
     over: Vec<Uuid>,
 }
 
@@ -269,7 +267,7 @@ fn decide(
     Ok(work)
 }
 
-/// The definition as a row, for `jsonb_populate_recordset`.
+/// Builds the definition's row, for `jsonb_populate_recordset`.
 fn row(mut row: Value, id: JobId, place: &CursorPlacement) -> Value {
     row["id"] = json!(id);
     row["runs_used"] = json!(place.runs_used);

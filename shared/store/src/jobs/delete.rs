@@ -1,13 +1,13 @@
-//! Delete: a job that never fires again, and whose name is free.
+//! Delete: ends a job for good, and frees its name.
 //!
-//! One transaction, under the job's lock: so nothing is claimed for it meanwhile, nor later. The row stays,
-//! and with it all executions, gaps and audit; it gives its name away by taking one that no job can have.
-//! What was due and not claimed becomes a gap. Executions under way are a reason to refuse, unless they
-//! are to be cancelled: those that wait at once, those that run by their workers, as
-//! [`crate::operator::cancel`] does. What has failed stays parked, and can still be requeued.
+//! One transaction, under the job's lock, so no claim for it happens meanwhile or later. The row stays, and with it
+//! all executions, gaps and audit; it frees its name by taking one that no job can have. Due firings that were not
+//! claimed become a gap. Executions under way are a reason to refuse, unless the caller cancels them: waiting ones at
+//! once, running ones through their workers, as [`crate::operator::cancel`] does. Failed executions stay parked, and
+//! can still be requeued.
 //!
 //! The job of tasks that other programs publish is deleted in the same way; the next message of a type that a worker
-//! offers makes a job of that name again.
+//! offers creates a job of that name again.
 //!
 //! A crash before the commit leaves the job as it was.
 
@@ -27,43 +27,43 @@ use crate::notifications::Notification;
 use crate::operator::{AuditContext, NewAction, is_lock_timeout, notify, record_actions};
 use crate::{Now, Store, StoreError, gaps};
 
-/// What is to be deleted, and how.
+/// The job to delete, and options.
 #[derive(Clone, Copy, Debug)]
 pub struct Delete<'a> {
     /// The job's name.
     pub name: &'a str,
-    /// End what is under way.
+    /// Cancel the executions under way.
     pub cancel: bool,
-    /// Only say what would be done.
+    /// Only report what the delete would do.
     pub dry_run: bool,
 }
 
-/// What a job had under way, and what waits for an operator.
+/// Numbers of a job's executions that have not ended or are failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnderWay {
     /// Pending and retrying executions.
     pub waiting: i64,
     /// Running ones.
     pub running: i64,
-    /// Failed ones; they are not touched.
+    /// Failed ones, which stay.
     pub failed: i64,
 }
 
-/// What deleting did, or would do.
+/// The result of a delete, or of its dry run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deleted {
     /// The job.
     pub id: Uuid,
-    /// What it had.
+    /// Its executions.
     pub under_way: UnderWay,
-    /// How many firings had passed without being claimed.
+    /// Number of due firings that were not claimed.
     pub passed: u32,
 }
 
 /// Why a job was not deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
-    /// There is no job of this name.
+    /// No job has this name.
     #[error("there is no job {0:?}")]
     Missing(String),
     /// It has executions under way.
@@ -71,16 +71,16 @@ pub enum DeleteError {
     UnderWay {
         /// Its name.
         name: String,
-        /// How many.
+        /// Their numbers.
         under_way: UnderWay,
     },
-    /// It stands for questions: bulks need it.
+    /// Bulks need the job for their questions.
     #[error("job {0:?} stands for the questions that bulks ask; it cannot be deleted")]
     Reserved(String),
-    /// Somebody kept a row locked for 5 s. Try again.
+    /// Another transaction kept a row locked for 5 s. Try again.
     #[error("job {0:?} or one of its executions is locked by somebody else; try again")]
     Locked(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -89,7 +89,7 @@ pub enum DeleteError {
 ///
 /// # Errors
 ///
-/// [`DeleteError`]; the job is as it was then.
+/// [`DeleteError`]; the job is unchanged.
 pub async fn delete(
     store: &Store,
     request: Delete<'_>,
@@ -104,14 +104,14 @@ pub async fn delete(
         PauseError::Missing(name) => DeleteError::Missing(name),
         PauseError::Locked(name) => DeleteError::Locked(name),
         PauseError::Store(error) => DeleteError::Store(error),
-        // Neither is asked here.
+        // `lock_job` returns neither.
         PauseError::Paused(_) | PauseError::Active(_) => DeleteError::Locked(name.to_owned()),
     })?;
     let under_way = count_under_way(&mut tx, job.id).await?;
     if under_way.waiting + under_way.running > 0 && !request.cancel {
         return Err(DeleteError::UnderWay { name: name.to_owned(), under_way });
     }
-    // A schedule that cannot be read any more does not keep its job from being deleted.
+    // A job whose schedule cannot be read may be deleted all the same.
     let (reason, actor, why) = match &job.paused_at {
         Some(_) => (GapReason::Paused, job.paused_by.clone(), job.paused_why.clone()),
         None => (GapReason::Deleted, Some(by.actor.to_owned()), by.reason.map(str::to_owned)),
@@ -120,7 +120,7 @@ pub async fn delete(
     let passed = left.iter().find(|gap| gap.reason == reason).map_or(0, |gap| gap.count);
     let deleted = Deleted { id: job.id, under_way, passed };
     if request.dry_run {
-        // Waited for, so that whoever asks next finds the job unlocked.
+        // The wait for the rollback lets the next caller find the job unlocked.
         with_client_timeout(tx.rollback()).await.map_err(StoreError::from)?;
         return Ok(deleted);
     }
@@ -171,8 +171,8 @@ async fn count_under_way(connection: &mut PgConnection, job: Uuid) -> Result<Und
     .await?)
 }
 
-/// Ends what is under way, each with a line of its own in the audit. Rows are locked in the order of their
-/// ids; whoever holds one, a settlement or an open, holds nothing that this transaction has.
+/// Ends the executions under way, each with its own line in the audit. Rows are locked in the order of their ids; a
+/// settlement or an open that holds one waits for no lock of this transaction.
 async fn cancel_under_way(
     connection: &mut PgConnection,
     job: Uuid,

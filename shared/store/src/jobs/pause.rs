@@ -1,8 +1,8 @@
-//! Pause and resume: whether a job fires by itself.
+//! Pause and resume a job's schedule.
 //!
-//! A paused job keeps its cursor. Resuming accounts for what passed meanwhile as one gap and goes on
-//! with the first firing after the present: a pause is not an outage, so nothing is caught up.
-//! Executions under way are not touched by either.
+//! A paused job keeps its cursor. A resume records the firings missed meanwhile as one gap and continues with the
+//! first firing after the present: a pause is not an outage, so nothing is caught up. Neither touches executions
+//! under way.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -24,29 +24,29 @@ use crate::{Now, Store, StoreError};
 /// Why a job was not paused or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum PauseError {
-    /// There is no job of this name.
+    /// No job has this name.
     #[error("there is no job {0:?}")]
     Missing(String),
-    /// It is paused already. The row is as it was.
+    /// It is paused already. The row is unchanged.
     #[error("job {:?} is paused already", .0.name)]
     Paused(Box<Job>),
     /// It is not paused.
     #[error("job {0:?} is not paused")]
     Active(String),
-    /// Somebody kept the row locked for 5 s. Try again.
+    /// Another transaction kept the row locked for 5 s. Try again.
     #[error("job {0:?} is locked by somebody else; try again")]
     Locked(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What resuming did.
+/// The result of a resume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Resumed {
-    /// When the job fires next; `None`: not again by itself.
+    /// When the job fires next; `None`: never again by itself.
     pub next_fire_at: Option<DateTime<Utc>>,
-    /// How many firings passed during the pause.
+    /// Number of firings missed during the pause.
     pub passed: u32,
 }
 
@@ -54,7 +54,7 @@ pub struct Resumed {
 ///
 /// # Errors
 ///
-/// [`PauseError::Paused`] if it is paused already: by whom and why is kept.
+/// [`PauseError::Paused`] if it is paused already: its actor and reason stay.
 pub async fn pause(
     store: &Store,
     name: &str,
@@ -154,14 +154,14 @@ pub async fn resume(
     Ok(Resumed { next_fire_at, passed: gap.map_or(0, |gap| gap.count) })
 }
 
-/// What a pause leaves behind.
+/// The consequences of a pause for the schedule.
 #[derive(Default)]
 struct PassedFirings {
-    /// What became due during it.
+    /// The firings that became due during it.
     gap: Option<Gap>,
-    /// Where the job goes on.
+    /// The next firing.
     next: Option<Cursor>,
-    /// What of the time was excluded.
+    /// Firings on excluded days.
     excluded: Vec<Gap>,
 }
 
@@ -179,7 +179,7 @@ fn find_passed_firings(job: &Job, at: DateTime<Utc>) -> Result<PassedFirings, St
     Ok(PassedFirings { gap: plan.gaps.into_iter().next(), next, excluded })
 }
 
-/// The job as it is, locked, and the instant of the decision.
+/// Locks the job, and returns it with the instant of the decision.
 pub(super) async fn lock_job(
     store: &Store,
     name: &str,
@@ -201,7 +201,7 @@ pub(super) async fn lock_job(
         Err(error) if is_lock_timeout(&error) => return Err(PauseError::Locked(name.to_owned())),
         Err(error) => return Err(StoreError::from(error).into()),
     };
-    // Read after the lock: what stood there before it may be gone.
+    // Read after the lock: an earlier read may be outdated.
     let filter = JobFilter { names: Some(vec![name.to_owned()]), ..JobFilter::default() };
     let job = read(&mut tx, &filter, 1).await?.pop();
     Ok((tx, job.ok_or_else(|| PauseError::Missing(name.to_owned()))?, at))

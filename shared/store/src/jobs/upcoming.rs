@@ -1,4 +1,4 @@
-//! What is due soonest, and how long attempts take: what people ask about schedules. Reads only.
+//! The jobs that are due soonest, and how long attempts take, for the console. Only reads.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// Of each job so many executions are looked at.
+/// Number of each job's executions that are read.
 const EXECUTIONS_PER_JOB: i64 = 200;
 
-/// The names of the active jobs that are due soonest, at most `limit`, in that order.
+/// Returns the names of the active jobs that are due soonest, at most `limit`, in that order.
 pub async fn list_upcoming(store: &Store, limit: i64) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- soonest_jobs
@@ -22,8 +22,8 @@ pub async fn list_upcoming(store: &Store, limit: i64) -> Result<Vec<String>, Sto
     .await?)
 }
 
-/// How long the attempts of each job's last 200 executions took, in the order of `jobs`; a job whose
-/// tasks never ended by themselves is not among the answers.
+/// Returns how long the attempts of each job's last 200 executions took, in the order of `jobs`; jobs whose tasks
+/// never ended by themselves are missing.
 pub async fn list_run_times(
     store: &Store,
     jobs: &[Uuid],

@@ -1,4 +1,4 @@
-//! A job's own retry settings, as they stand in its row.
+//! A job's retry settings, as its row has them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The audit: who did what, when, why, and what it changed. Append-only, and written in the
-//! transaction of the deed, so that there is never one without the other.
+//! The audit: who did what, when, why, and what it changed. Append-only, and written in the transaction of the
+//! action, so that neither exists without the other.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::client_timeout::WithTimeout;
 use crate::notifications::{CHANNEL, Notification};
 use crate::{Store, StoreError};
 
-/// A row of `operator_actions`; the fields bear the columns' names.
+/// A row of `operator_actions`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct OperatorAction {
@@ -30,7 +30,7 @@ pub struct OperatorAction {
     pub bulk_id: Option<i64>,
 }
 
-/// A deed to be recorded.
+/// An action to record.
 #[derive(Debug)]
 pub(crate) struct NewAction {
     pub(crate) action: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct NewAction {
     pub(crate) after: Option<Value>,
 }
 
-/// Records deeds in the caller's transaction, in one statement.
+/// Records actions in the caller's transaction, in one statement.
 pub(crate) async fn record_actions(
     connection: &mut PgConnection,
     actor: &str,
@@ -51,7 +51,7 @@ pub(crate) async fn record_actions(
     record_bulk_actions(connection, actor, None, actions, at).await
 }
 
-/// The same of what a bulk has done.
+/// Records a bulk's actions.
 pub(crate) async fn record_bulk_actions(
     connection: &mut PgConnection,
     actor: &str,
@@ -96,18 +96,18 @@ pub(crate) async fn notify(
     Ok(())
 }
 
-/// Bounds how long the caller's transaction waits for a lock.
+/// Limits how long the caller's transaction waits for a lock.
 pub(crate) async fn set_lock_timeout(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query("SET LOCAL lock_timeout = '5s'").execute(WithTimeout(connection)).await?;
     Ok(())
 }
 
-/// Whether a statement ended because somebody else kept a lock for too long.
+/// Returns whether a statement failed because another transaction kept a lock for too long.
 pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "55P03")
 }
 
-/// What people did to an execution, oldest first.
+/// Returns the actions on an execution, oldest first.
 pub async fn list_by_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>, StoreError> {
     Ok(sqlx::query_as!(
         OperatorAction,
@@ -121,7 +121,7 @@ pub async fn list_by_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAc
     .await?)
 }
 
-/// What people did to a job (not to its executions), newest first.
+/// Returns the actions on a job (not on its executions), newest first.
 pub async fn list_by_job(
     store: &Store,
     id: Uuid,

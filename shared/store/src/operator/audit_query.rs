@@ -1,4 +1,4 @@
-//! The audit, as people look for something in it.
+//! Search in the audit.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -6,12 +6,12 @@ use uuid::Uuid;
 use super::OperatorAction;
 use crate::{Store, StoreError};
 
-/// Which actions; everything that is given must hold.
+/// A filter for actions; an action must meet every condition that is set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ActionFilter {
-    /// By this operator: as the audit has it, or only what stands before the `@`.
+    /// By this operator: the full name in the audit, or only the part before the `@`.
     pub actor: Option<String>,
-    /// This word.
+    /// With this name.
     pub action: Option<String>,
     /// On this job or its executions.
     pub job: Option<Uuid>,
@@ -25,23 +25,23 @@ pub struct ActionFilter {
     pub until: Option<DateTime<Utc>>,
 }
 
-/// Where a page begins, and which way it goes.
+/// Where a page begins, and its direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageStart {
     /// The newest first, older than this one; `None`: from the newest of all.
     Newest(Option<i64>),
     /// The oldest first, newer than `after`, up to `through`.
     After {
-        /// A number; 0: from the oldest of all.
+        /// A number; 0: from the oldest.
         after: i64,
         /// A number; the largest: to the newest.
         through: i64,
     },
 }
 
-/// Actions that fit, at most `limit`. Numbers are drawn before a transaction commits, so an action may
-/// appear below one that was read already: whoever reads on from the last number reads no farther than
-/// is [settled](super::read_frontier).
+/// Returns the matching actions, at most `limit`. Numbers are drawn before a transaction commits, so an action may
+/// appear below one that was read already: a reader that continues from the last number must stop at the
+/// [frontier](super::read_frontier).
 pub async fn list_actions(
     store: &Store,
     filter: &ActionFilter,

@@ -1,9 +1,9 @@
-//! Another task for a failed execution: other params, or another pool.
+//! Edits a failed execution: other params, or another pool.
 //!
-//! One transaction: the row is locked, written if its params are still those that the operator had before
-//! him, the difference is recorded with both sides whole (so the original is kept for as long as the audit
-//! is), and, if he wants, requeued. Its key, its idempotency key and its attempt numbers stay. A message that is
-//! parked for it shows the params that it was parked with; what runs is what the row says.
+//! One transaction locks the row, writes it if its params are still those that the operator saw, records both
+//! versions whole (so the original is kept for as long as the audit is), and, on request, requeues the execution. Its
+//! key, its idempotency key and its attempt numbers stay. A message that is parked for it shows the params that it
+//! was parked with; the row's params run.
 
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -16,28 +16,28 @@ use crate::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::{Now, Store, StoreError};
 
-/// What to change.
+/// The change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Edit<'a> {
-    /// The params that the operator had before him.
+    /// The params that the operator saw.
     pub seen: &'a Value,
-    /// The params that it is to have.
+    /// The new params.
     pub params: &'a Value,
-    /// The pool that it is to have; `None`: the same.
+    /// The new pool; `None`: unchanged.
     pub pool: Option<&'a str>,
-    /// Whether it is requeued at once.
+    /// Whether to requeue it at once.
     pub requeue: bool,
-    /// Without asking the job's verify task, though it has one.
+    /// Whether to skip the job's verify task.
     pub unverified: bool,
 }
 
-/// Changes a failed execution, and requeues it if wanted. A crash before the commit leaves it as it was;
-/// after it the relay publishes what is owed.
+/// Changes a failed execution, and requeues it on request. A crash before the commit leaves it as it was; after it
+/// the relay publishes the ticket.
 ///
 /// # Errors
 ///
-/// [`OperatorError::Conflict`] unless the row is `failed` at the attempt `attempt`;
-/// [`OperatorError::ParamsChanged`] when somebody else has changed its params meanwhile.
+/// [`OperatorError::Conflict`] unless the row is `failed` at the attempt `attempt`; [`OperatorError::ParamsChanged`]
+/// when somebody else has changed its params meanwhile.
 pub async fn edit(
     store: &Store,
     id: ExecutionId,

@@ -1,23 +1,22 @@
-//! Up to where the audit is settled: below which number nothing can appear any more.
+//! The frontier of the audit: the number below which no action can appear any more.
 //!
-//! An action draws its number before its transaction commits, so it may appear below one that was read
-//! already, however long its transaction is open. Instants say nothing of that. But whoever draws a number
-//! holds a lock on the table from before he draws it until after what he wrote can be seen. So, of the
-//! newest number that can be seen and of those who hold the lock just then: when they have ended, nothing
-//! appears up to that number.
+//! An action draws its number before its transaction commits, so it may appear below one that was read already,
+//! however long its transaction is open. Timestamps do not help. But a transaction that draws a number holds a lock
+//! on the table from before that until its row is visible. So take the newest visible number and the transactions
+//! that hold the lock just then: once they have ended, nothing appears up to that number.
 
 use crate::{Store, StoreError};
 
-/// The newest action, and who may still be recording one with a lower number.
+/// The newest action, and the transactions that may still record one with a lower number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frontier {
-    /// Its number; 0: there is none.
+    /// Its number; 0: the audit is empty.
     pub newest: i64,
     /// Transactions, as `pg_locks` names them.
     pub writers: Vec<String>,
 }
 
-/// Looks at both. The newest is read from the statement's snapshot, and the locks after that.
+/// Reads both. The newest is read from the statement's snapshot, and the locks after that.
 ///
 /// # Errors
 ///
@@ -36,7 +35,7 @@ pub async fn read_frontier(store: &Store) -> Result<Frontier, StoreError> {
     .await?)
 }
 
-/// Which of these writers have not ended.
+/// Returns which of these transactions have not ended.
 ///
 /// # Errors
 ///
@@ -46,8 +45,8 @@ pub async fn still_writing(store: &Store, writers: &[String]) -> Result<Vec<Stri
     Ok(now.writers.into_iter().filter(|writer| writers.contains(writer)).collect())
 }
 
-/// The first number above `after` and up to `through` that there is no action of: one that is being
-/// recorded, or that was drawn in vain. Up to where retention has removed actions, none is being recorded.
+/// Returns the first number above `after` and up to `through` without an action: one that is being recorded, or whose
+/// transaction rolled back. Below retention's limit, none is being recorded.
 ///
 /// # Errors
 ///

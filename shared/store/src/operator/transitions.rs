@@ -1,8 +1,8 @@
-//! The moves that put failed executions right, of any number of them at once.
+//! Transitions of failed executions, of any number of them at once.
 //!
-//! The caller has locked the rows in the order of their ids, and records what he does in the same
-//! transaction. Each row is written only if it is still in the state, and at the attempt number, that was
-//! seen: whoever was faster has won, and his row is not among the answers.
+//! The caller has locked the rows in the order of their ids, and records the action in the same transaction. Each row
+//! is written only if its state and attempt number are those that the operator saw; a row that has changed is missing
+//! from the result.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -15,33 +15,33 @@ use crate::client_timeout::WithTimeout;
 use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::waiters::NOT_BEFORE_ADMISSION;
 
-/// An execution, and the attempt number that was seen.
+/// An execution, and the attempt number that the operator saw.
 pub(crate) type SeenAttempt = (ExecutionId, AttemptNumber);
 
-/// What the audit says where a job's verify task was not asked, because the operator wanted it so.
+/// The audit's value where the operator skipped the job's verify task.
 pub(crate) const UNVERIFIED: &str = "none";
 
-/// Under which terms an execution is requeued.
+/// The options of a requeue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RequeueOptions<'a> {
-    /// To this pool; `None`: its own.
+    /// The pool; `None`: its own.
     pub pool: Option<&'a str>,
-    /// Without asking the job's verify task, though it has one; the audit says so.
+    /// Whether to skip the job's verify task; the audit records it.
     pub unverified: bool,
 }
 
-/// What a requeue has done.
+/// The result of a requeue.
 #[derive(Debug, Default)]
 pub(crate) struct Requeued {
-    /// Those that were.
+    /// The requeued executions.
     pub(crate) ids: Vec<Uuid>,
-    /// Of those, the tickets to publish now.
+    /// The tickets among them to publish now.
     pub(crate) tickets: Vec<UnpublishedTicket>,
-    /// How many of them wait for their job's turn.
+    /// The number among them that wait for their job's turn.
     pub(crate) waits: usize,
 }
 
-/// From failed to pending, with fresh budgets. The relay leaves their tickets to the caller until
+/// Moves failed executions to pending, with full budgets. The relay leaves their tickets to the caller until
 /// `relay_after`.
 pub(crate) async fn requeue(
     connection: &mut PgConnection,
@@ -103,13 +103,13 @@ pub(crate) async fn requeue(
             retries_used: row.retries_used,
             now,
         };
-        // One that cannot be read is owed all the same, and named by the relay.
+        // An unreadable row's ticket is due all the same, and the relay reports it.
         requeued.tickets.extend(ticket.into_unpublished().ok());
     }
     Ok(requeued)
 }
 
-/// What the audit says of an execution after a requeue.
+/// Returns the audit's description of an execution after a requeue.
 pub(crate) fn after_requeue(terms: RequeueOptions<'_>) -> Value {
     let mut after = json!({
         "state": "pending", "retries_used": 0, "timeouts_used": 0, "crashes_used": 0, "snoozes_used": 0
@@ -123,7 +123,7 @@ pub(crate) fn after_requeue(terms: RequeueOptions<'_>) -> Value {
     after
 }
 
-/// From failed to discarded. Returns those that were.
+/// Moves failed executions to discarded. Returns those moved.
 pub(crate) async fn discard(
     connection: &mut PgConnection,
     seen: &[SeenAttempt],
@@ -143,7 +143,8 @@ pub(crate) async fn discard(
     .await?)
 }
 
-/// From failed to succeeded, without another attempt: their effect has happened. Returns those that were.
+/// Moves failed executions to succeeded, without another attempt, because their effect has happened. Returns those
+/// moved.
 pub(crate) async fn resolve(
     connection: &mut PgConnection,
     seen: &[SeenAttempt],
@@ -163,7 +164,7 @@ pub(crate) async fn resolve(
     .await?)
 }
 
-/// From discarded to failed; their parked messages are owed. Returns those that were.
+/// Moves discarded executions to failed, with an unpublished ticket for the failed queue. Returns those moved.
 pub(crate) async fn restore(
     connection: &mut PgConnection,
     seen: &[SeenAttempt],

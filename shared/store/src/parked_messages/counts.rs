@@ -1,8 +1,8 @@
-//! How many executions are failed, counted often and cheaply.
+//! The number of failed executions, counted often and cheaply.
 
 use crate::{Store, StoreError};
 
-/// How many executions are failed, and how many of those have their message in the queue.
+/// The number of failed executions, and of those with their message in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailedCounts {
     /// Rows in `failed`.

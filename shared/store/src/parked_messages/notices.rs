@@ -1,4 +1,4 @@
-//! What the rows say of tasks that were parked, for whoever tells of them.
+//! Details of failed executions, for notifications about them.
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::parked_task::ParkedTask;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::open::parse_attempt_number;
 use crate::{Store, StoreError};
 
-/// Of these executions, the ones that are failed now. One that was requeued meanwhile is left out.
+/// Returns the details of those executions among these that are still failed.
 pub async fn read_notices(
     store: &Store,
     ids: &[ExecutionId],

@@ -1,16 +1,16 @@
-//! What a pass of the sweep has kept, and what of the rows it has not met.
+//! The record of a sweep: which executions' messages it has kept, and which failed rows it has not met.
 //!
-//! A failed queue may be longer than what a process can remember, so a pass writes down in a scratch table whose
-//! message it has kept, batch by batch, each committed by itself: the transaction of the pass's lock stays
-//! one that writes nothing, and so is in nobody's way.
+//! A failed queue may be longer than a process can remember, so a pass records in a scratch table whose message it
+//! has kept, batch by batch, each committed by itself: the transaction of the pass's lock never writes, and so blocks
+//! nobody.
 //!
-//! **Two passes at once** happen when a process was frozen for longer than its lock lives. Each knows its own
-//! executions only, by the instant when it began. A pass begins by removing what others have left, their lines
-//! first; and for a pass without its line nothing is owed. So one that wakes up, or goes on after the server
-//! has crashed and emptied the table, does not take for missing what it has only forgotten.
+//! **Two passes at once** happen when a process was frozen for longer than its lock lives. Each uses only its own
+//! rows, by the instant when it began. A pass begins by removing other passes' rows, their markers first; and a pass
+//! without its marker marks nothing as unpublished. So a pass that wakes up, or continues after the server has
+//! crashed and emptied the table, does not take forgotten executions for missing ones.
 //!
-//! **Plans.** The table is empty, and a moment later long: a plan that was made for it when it was empty, and
-//! kept, would read all of it for each row. So each statement that reads it is planned anew.
+//! **Plans.** The table is empty, and a moment later long: a plan made while it was empty, and kept, would read all
+//! of it for each row. So each statement that reads it is planned anew.
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
@@ -19,12 +19,12 @@ use uuid::Uuid;
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// The line of a pass, as long as what it has kept is known.
+/// The row that shows that a pass's record is complete.
 const PASS_MARKER: Uuid = Uuid::nil();
-/// Removed by one statement.
+/// Maximum number of rows removed by one statement.
 const MAX_BATCH_REMOVALS: i64 = 50_000;
 
-/// Begins to write down what the pass begun at `pass` keeps; what is left of other passes is forgotten.
+/// Begins the record of the pass begun at `pass`, and removes those of other passes.
 ///
 /// # Errors
 ///
@@ -42,16 +42,16 @@ pub async fn begin_pass(store: &Store, pass: DateTime<Utc>) -> Result<(), StoreE
     Ok(())
 }
 
-/// Forgets what the pass begun at `pass` has kept.
+/// Removes the record of the pass begun at `pass`.
 ///
 /// # Errors
 ///
-/// [`StoreError`]: the rest is left to the next pass.
+/// [`StoreError`]: the next pass removes what is left.
 pub async fn end_pass(store: &Store, pass: DateTime<Utc>) -> Result<(), StoreError> {
     forget(store, Some(pass)).await
 }
 
-/// Forgets what a pass has kept, or all of them, in statements of a bounded size.
+/// Removes the record of a pass, or of all of them, in statements of a bounded size.
 async fn forget(store: &Store, pass: Option<DateTime<Utc>>) -> Result<(), StoreError> {
     sqlx::query!(
         "-- end_sweep_kept
@@ -77,7 +77,7 @@ async fn forget(store: &Store, pass: Option<DateTime<Utc>>) -> Result<(), StoreE
     }
 }
 
-/// Writes down that the pass keeps the messages of these executions. Before the next batch is judged.
+/// Records that the pass keeps the messages of these executions. Call it before the next batch is judged.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ pub async fn record_kept(
     Ok(())
 }
 
-/// A place among the failed rows, which are gone through from the oldest failure on.
+/// A position among the failed rows, which are scanned from the oldest failure on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanPosition {
     finished_at: DateTime<Utc>,
@@ -108,29 +108,27 @@ pub struct ScanPosition {
 }
 
 impl ScanPosition {
-    /// Before all.
+    /// Before all rows.
     pub const START: Self = Self { finished_at: DateTime::UNIX_EPOCH, id: Uuid::nil() };
 }
 
-/// What a look at some failed rows came to.
+/// The result of scanning some failed rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnpublishedScan {
-    /// How many owe their message again.
+    /// Number of tickets marked as unpublished.
     pub unpublished: u64,
-    /// Where the next look begins.
+    /// Where the next scan begins.
     pub upto: ScanPosition,
 }
 
-/// Looks at up to `limit` failed rows after a place, and owes again the parked tickets that were published
-/// before `pass`, when a complete pass of the sweep began, and that it has not kept. `None`: there are no
-/// more rows.
+/// Scans up to `limit` failed rows after a position, and marks parked tickets as unpublished that were published
+/// before `pass`, when a complete sweep began, and that it has not kept. `None`: no more rows.
 ///
-/// With `empty` the queue was empty at `pass`, and there need not have been a pass. Of a pass that is not
-/// written down any more nothing is owed.
+/// With `empty` the queue was empty at `pass`, and no sweep is needed. A pass whose record is lost marks nothing.
 ///
 /// # Errors
 ///
-/// [`StoreError`]: these may be owed or not; asked again, what is owed is passed over.
+/// [`StoreError`]: these may be marked or not; a repeated call skips the marked ones.
 pub async fn mark_unseen_unpublished(
     store: &Store,
     pass: DateTime<Utc>,

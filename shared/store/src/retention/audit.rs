@@ -1,15 +1,14 @@
-//! The audit: the programs may not remove from it but by a function of the database, which keeps 30 days whatever it
-//! is asked for.
+//! The audit: programs can remove from it only through a function of the database, which keeps 30 days in any case.
 
 use super::{Position, PrunedBatch, days_before, read_now};
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// The youngest that may be removed, in days: `delete_old_operator_actions` keeps what is younger.
+/// Age of the youngest removable action, in days: `delete_old_operator_actions` keeps younger ones.
 pub const MIN_AUDIT_DAYS: i32 = 30;
 
-/// Removes what operators did before, and remembers up to which number, so that an export does not take what is
-/// missing there for something that may come yet. `None`: for ever.
+/// Removes operators' actions from before the cut, and records the highest number removed, so that an export does not
+/// wait for them. `None`: keeps them for ever.
 pub(super) async fn forget(
     store: &Store,
     position: &mut Position,
@@ -22,7 +21,7 @@ pub(super) async fn forget(
     };
     let cut = days_before(read_now(store, now).await?, days.max(MIN_AUDIT_DAYS));
     let mut tx = store.begin().await?;
-    let gone = sqlx::query!(
+    let row = sqlx::query!(
         r#"-- delete_old_operator_actions
         SELECT removed AS "removed!", last_at, last_id FROM sexton.delete_old_operator_actions($1, $2, $3)"#,
         cut,
@@ -31,20 +30,20 @@ pub(super) async fn forget(
     )
     .fetch_one(WithTimeout(&mut *tx))
     .await?;
-    if gone.removed > 0 {
+    if row.removed > 0 {
         sqlx::query!(
             "-- retention_audit_removed
             UPDATE sexton.retention SET audit_removed_to = greatest(audit_removed_to, $1)",
-            gone.last_id
+            row.last_id
         )
         .execute(WithTimeout(&mut *tx))
         .await?;
     }
     commit(tx).await?;
-    position.at = gone.last_at.or(position.at);
+    position.at = row.last_at.or(position.at);
     Ok(PrunedBatch {
-        removed: gone.removed.unsigned_abs(),
-        is_last: gone.removed < limit,
+        removed: row.removed.unsigned_abs(),
+        is_last: row.removed < limit,
         stripped: 0,
     })
 }

@@ -1,12 +1,13 @@
 //! Executions that ended.
 //!
-//! The index `executions_ended` has them by when they did, those with a caller's own key apart: so what can go lies at
-//! the front of it, however much is kept. What failed is not in it; discarded or resolved, it enters with that instant.
+//! The index `executions_ended` orders them by when they did, those with a caller's own key apart: so removable rows
+//! are at its front, however many are kept. Failed ones are not in it; discarded or resolved, they enter with that
+//! instant.
 //!
-//! Rows with a caller's own key are stripped, but keep (job, key, outcome) for another while, so that the key goes on
-//! deduplicating. A discarded one is kept whole until then: it can be restored, and must not run without its params.
-//! Up to where they are stripped is remembered in `retention`, so each is read once for it and not every night: an
-//! execution ends at the present, so none comes to lie before that.
+//! Rows with a caller's own key are stripped, but keep (job, key, outcome) for longer, so that the key still
+//! deduplicates. A discarded one is kept whole until then: it can be restored, and must not run without its params.
+//! `retention` holds the instant up to which rows are stripped, so each is read once for it and not every night: an
+//! execution ends at the present, so none can appear before that.
 
 use std::collections::HashSet;
 
@@ -17,10 +18,10 @@ use super::{OWN_KEY_RETENTION_DAYS, Position, PrunedBatch, days_before, fence, r
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// So many rows are read for each that may be stripped: of most there is nothing left to strip after an upgrade.
+/// Rows read for each one that may be stripped: after an upgrade most have nothing left to strip.
 const READ: i64 = 2;
 
-/// Removes executions, with or without a caller's own key, whose time is over.
+/// Removes expired executions, with or without a caller's own key.
 pub(super) async fn remove(
     store: &Store,
     own_keys: bool,
@@ -65,7 +66,7 @@ pub(super) async fn remove(
 struct Row {
     id: Uuid,
     finished_at: DateTime<Utc>,
-    /// It has more than its key.
+    /// Whether it has more than its key.
     has_more: bool,
 }
 
@@ -121,7 +122,7 @@ pub(super) async fn strip(
     Ok(PrunedBatch { stripped: stripped as u64, is_last, removed: 0 })
 }
 
-/// Up to where they are stripped; of a clock that was ahead nothing is taken over.
+/// Returns up to where rows are stripped; a position in the future, from a clock that was ahead, is ignored.
 async fn remembered(store: &Store, now: DateTime<Utc>) -> Result<Position, StoreError> {
     let row = sqlx::query!(
         "-- retention_stripped_to\nSELECT stripped_at, stripped_id FROM sexton.retention WHERE stripped_at <= $1",
@@ -136,8 +137,8 @@ async fn remembered(store: &Store, now: DateTime<Utc>) -> Result<Position, Store
     }))
 }
 
-/// Strips those of `rows` that are `wanted` and that nobody else has locked, and remembers how far that was, unless
-/// something was `left` before them. Returns how many.
+/// Strips those of `rows` that are `wanted` and unlocked, and records the position, unless rows were `left` before
+/// them. Returns how many.
 async fn write(
     store: &Store,
     rows: &[Row],
@@ -145,7 +146,7 @@ async fn write(
     left: bool,
 ) -> Result<usize, StoreError> {
     let mut tx = store.begin().await?;
-    // First of all, as where executions are removed, and in a backfill.
+    // The first lock, as where executions are removed, and in a backfill.
     sqlx::query!("-- retention_lock\nSELECT FROM sexton.retention FOR NO KEY UPDATE")
         .execute(WithTimeout(&mut *tx))
         .await?;
@@ -175,7 +176,7 @@ async fn write(
         .execute(WithTimeout(&mut *tx))
         .await?;
     }
-    // The next pass begins before the first that somebody else has.
+    // The next pass begins before the first row that another transaction has locked.
     let missing = rows.iter().position(|row| row.has_more && !locked.contains(&row.id));
     let end = missing.unwrap_or(rows.len()).checked_sub(1).and_then(|index| rows.get(index));
     if let (Some(end), false) = (end, left) {

@@ -1,10 +1,10 @@
-//! Jobs of which nothing is left: those that were deleted, and one-shot jobs that are over.
+//! Jobs without any other row: deleted ones, and finished one-shot jobs.
 //!
-//! The foreign keys decide: a job goes when it has no execution, no gap and nothing that is set aside any more, and
-//! takes its revisions with it. What failed of it stays until an operator discards it, and the job with it.
+//! The foreign keys decide: a job is removed when it has no execution, no gap and no held firing any more, with its
+//! revisions. Its failed executions stay until an operator discards them, and the job with them.
 //!
-//! Of a one-shot job that is over nothing but its row says that it has run: applied again, it would be a new one. So it
-//! stays as long as a file that is applied has it, and as long afterwards as a caller's own key deduplicates.
+//! Only its row says that a finished one-shot job has run: applied again, it would be a new one. So it stays as long
+//! as an applied file contains it, and as long afterwards as a caller's own key deduplicates.
 
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use super::{OWN_KEY_RETENTION_DAYS, Position, PrunedBatch, days_before, read_now
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// Removes jobs, of as many as are read behind the position.
+/// Removes jobs among those read behind the position.
 pub(super) async fn remove(
     store: &Store,
     position: &mut Position,
@@ -52,7 +52,7 @@ pub(super) async fn remove(
         )
         .fetch_all(WithTimeout(&mut *tx))
         .await?;
-        // Asked again: who had a job locked before may have claimed something of it. From now on nobody can.
+        // Checked again: a transaction that had a job locked before may have claimed for it. From now on none can.
         removed = sqlx::query!(
             "-- prune_jobs_that_are_over
             DELETE FROM sexton.jobs j WHERE id = ANY ($1)

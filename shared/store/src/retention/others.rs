@@ -1,7 +1,7 @@
-//! Gaps, revisions of jobs, instances and holds: tables that have no index by age, since nobody else would ask for it.
+//! Gaps, revisions of jobs, instances and holds: tables without an index by age, which nothing else would need.
 //!
-//! Each is gone through by its primary key once a pass, from one end to the other, as many rows at a time as a portion
-//! removes at most. What is kept is read without a lock.
+//! Each is scanned by its primary key once a pass, as many rows at a time as a portion may remove. Rows that stay are
+//! read without a lock.
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use super::{Position, PrunedBatch, days_before, fence, read_now};
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// Removes gaps that were recorded before.
+/// Removes gaps that were recorded before the cut.
 pub(super) async fn gaps(
     store: &Store,
     position: &mut Position,
@@ -47,7 +47,7 @@ pub(super) async fn gaps(
     Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
-/// Removes what is known of schedules that were changed before: of the firings that they had nothing is known either.
+/// Removes revisions that ended before the cut; the records of their firings are removed too.
 pub(super) async fn revisions(
     store: &Store,
     position: &mut Position,
@@ -95,7 +95,7 @@ pub(super) async fn revisions(
     Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
-/// Removes instances that were last heard of before, with what they offered.
+/// Removes instances whose last heartbeat was before the cut, with their offers.
 pub(super) async fn instances(
     store: &Store,
     position: &mut Position,
@@ -132,7 +132,7 @@ pub(super) async fn instances(
     Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
-/// Removes holds of catch-up that were released before. There is one for each jump of the database's clock.
+/// Removes holds of catch-up that were released before the cut. There is one for each jump of the database's clock.
 pub(super) async fn holds(
     store: &Store,
     days: i32,

@@ -1,4 +1,4 @@
-//! Applying one migration's file, as its first line asks.
+//! Applies one migration's file, in the way that its first line selects.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::StoreError;
 const BATCHED_MARKER: &str = "-- portions";
 /// How long a transaction waits for a table's lock. Everybody who comes later waits behind it.
 const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
-/// The same as most files have it, for those who run them by other means. Ours is shorter, and tries again.
+/// The timeout in most files, for those who run them by other means. This program's is shorter, and retried.
 const FILES_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '3s'";
-/// How often the lock is tried for.
+/// How often to try for the lock.
 const MAX_LOCK_TRIES: u32 = 5;
-/// Between two tries, for those who waited behind.
+/// Pause between two tries, for those who waited behind.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest rest between two portions; otherwise as long as the portion took.
+/// The longest pause between two portions; otherwise it is as long as the portion took.
 const MAX_BATCH_PAUSE: Duration = Duration::from_secs(1);
-/// How often the portions are told of.
+/// How often to log the portions' progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Applies it and records that.
+/// Applies the file and records that.
 pub(super) async fn apply_file(
     connection: &mut PgConnection,
     migration: &Migration,
@@ -34,7 +34,7 @@ pub(super) async fn apply_file(
 ) -> Result<(), StoreError> {
     let text = migration.sql.as_str();
     if migration.no_tx {
-        // No transaction, so no lock that others wait behind: it may wait itself for as long as it must.
+        // Without a transaction no lock blocks others, so the statement may wait as long as it must.
         let began = Instant::now();
         sqlx::raw_sql(migration.sql.clone())
             .execute(&mut *connection)
@@ -55,8 +55,8 @@ pub(super) async fn apply_file(
     }
 }
 
-/// Repeats a statement, each time in a transaction of its own, until it changes no row, and leaves the others
-/// as much time as it takes. What it has done stays when it is interrupted.
+/// Repeats a statement, each time in a transaction of its own, until it changes no row, and pauses after each for as
+/// long as it took. An interruption keeps the finished portions.
 async fn apply_in_batches(
     connection: &mut PgConnection,
     statement: SqlStr,
@@ -79,8 +79,8 @@ async fn apply_in_batches(
     }
 }
 
-/// Runs it in a transaction, again for a while if a table is in use, and records `migration` in the same.
-/// Returns how many rows it changed.
+/// Runs the file in a transaction, with retries if a table is in use, and records `migration` in the same. Returns
+/// how many rows it changed.
 async fn apply_in_transaction(
     connection: &mut PgConnection,
     text: SqlStr,
@@ -135,11 +135,11 @@ async fn record_migration(
     Ok(())
 }
 
-/// A lock that was not to be had, or that two of them had crosswise, is of somebody who uses the table.
+/// A lock timeout or deadlock means that others use the table.
 pub(super) fn migration_error(error: sqlx::Error) -> StoreError {
     match error.as_database_error().and_then(DatabaseError::code).as_deref() {
         Some("55P03" | "40P01") => StoreError::InUse(error),
-        // There is no time limit: a person ended it.
+        // No time limit applies: a person ended it.
         Some("57014") => StoreError::Statement(error),
         _ => error.into(),
     }

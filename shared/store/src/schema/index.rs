@@ -1,7 +1,7 @@
 //! Indexes whose build was interrupted.
 //!
 //! `CREATE INDEX CONCURRENTLY` that ends in the middle, with its program or its server, leaves an index that every
-//! write maintains and no question uses; `IF NOT EXISTS` would take it for done.
+//! write maintains and no query uses; `IF NOT EXISTS` would take it for complete.
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
@@ -11,16 +11,16 @@ use super::apply::migration_error;
 use super::{MIGRATIONS, ProgressLog, SCHEMA, names};
 use crate::{Store, StoreError};
 
-/// An index of one of our tables that no question uses.
+/// An index of one of our tables that no query uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidIndex {
     /// Its name.
     pub index: String,
-    /// Of which table.
+    /// Its table.
     pub table: String,
 }
 
-/// Those that nobody is building now.
+/// Returns the invalid indexes that are not being built now.
 pub async fn invalid_indexes(store: &Store) -> Result<Vec<InvalidIndex>, StoreError> {
     Ok(find(store.with_timeout(), &MIGRATIONS, false).await?)
 }
@@ -31,7 +31,7 @@ async fn find(
     also_being_built: bool,
 ) -> Result<Vec<InvalidIndex>, sqlx::Error> {
     let tables = names::table_names(migrator);
-    // Not checked at compile time, like everything that migrates: it is of the server's catalogue alone.
+    // Not checked at compile time, like all migration code: it only reads the server's catalogue.
     let rows: Vec<(String, String)> = sqlx::query_as(
         "-- invalid_indexes
         SELECT c.relname::text, t.relname::text
@@ -51,8 +51,8 @@ async fn find(
     Ok(rows.into_iter().map(|(index, table)| InvalidIndex { index, table }).collect())
 }
 
-/// Fails if an index that `text` names is there and no question uses it: `IF NOT EXISTS` takes it for done, and it was not
-/// repaired because somebody builds another one of that table at the moment.
+/// Fails if an index that `text` names is invalid: `IF NOT EXISTS` takes it for complete, and it was not repaired
+/// because another index of that table is being built.
 pub(super) async fn must_be_valid(
     connection: &mut PgConnection,
     text: &str,
@@ -68,17 +68,17 @@ pub(super) async fn must_be_valid(
     }
 }
 
-/// Builds them again, beside those who read and write.
+/// Rebuilds them, concurrently with reads and writes.
 pub(super) async fn repair(
     connection: &mut PgConnection,
     migrator: &Migrator,
     log: ProgressLog<'_>,
 ) -> Result<(), StoreError> {
     for InvalidIndex { index, table } in find(&mut *connection, migrator, false).await? {
-        // What a rebuild that was interrupted leaves beside the index.
+        // Left beside the index by an interrupted rebuild.
         let leftover = ["_ccnew", "_ccold"].iter().any(|mark| {
-            let rest = index.rsplit_once(mark).map(|(_, rest)| rest);
-            rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            let suffix = index.rsplit_once(mark).map(|(_, suffix)| suffix);
+            suffix.is_some_and(|suffix| suffix.bytes().all(|byte| byte.is_ascii_digit()))
         });
         let quoted = format!("{SCHEMA}.\"{}\"", index.replace('"', "\"\""));
         let statement = if leftover {

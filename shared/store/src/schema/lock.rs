@@ -1,8 +1,8 @@
 //! One migrator at a time.
 //!
-//! The lock is the one that sqlx takes, so that a program of before, and sqlx's own, keep out of the way. It is
-//! tried for again and again instead of being waited for: a statement that waits keeps a snapshot, for the end of
-//! which `CREATE INDEX CONCURRENTLY` of the session that has the lock would wait, each for the other.
+//! The lock is the one that sqlx takes, so that earlier versions, and sqlx's own migrator, wait for it too. It polls
+//! for the lock instead of waiting: a waiting statement keeps a snapshot, for whose end `CREATE INDEX CONCURRENTLY`
+//! of the lock's holder would wait, each for the other.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::ProgressLog;
 use crate::StoreError;
 use crate::client_timeout::with_client_timeout;
 
-/// Between two tries.
+/// Pause between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
-/// What sqlx multiplies the checksum of the database's name with.
+/// The factor by which sqlx multiplies the checksum of the database's name.
 const SQLX_LOCK_FACTOR: i64 = 0x3d32_ad9e;
 
-/// Takes the lock for the session. Waits for whoever has it: its caller limits that.
+/// Takes the lock for the session. Waits for its holder without a limit; the caller sets one.
 pub(super) async fn acquire(
     connection: &mut PgConnection,
     log: ProgressLog<'_>,
@@ -45,7 +45,7 @@ pub(super) async fn acquire(
     }
 }
 
-/// As in Ethernet, gzip and sqlx.
+/// The CRC of Ethernet, gzip and sqlx.
 fn crc32(bytes: &[u8]) -> u32 {
     let fold = |sum: u32, byte: &u8| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| {

@@ -1,4 +1,4 @@
-//! Whether a migration that takes long still runs, and what it waits for.
+//! Monitors a slow migration: whether it still runs, and what it waits for.
 
 use std::time::Duration;
 
@@ -11,16 +11,15 @@ use crate::dedicated_connection::DedicatedConnection;
 use crate::session::Session;
 use crate::timeout::timeout_error;
 
-/// Between two looks, each over another connection.
+/// Pause between two polls, each over another connection.
 const POLL_INTERVAL: Duration = Duration::from_secs(15);
-/// After so many looks in a row that found no session, or no server, nobody answers any more.
+/// Number of polls in a row without a session, or without a server, after which the migration counts as lost.
 const MAX_MISSES: u32 = 4;
 
-/// Looks after the session, says what it waits for, and returns when the server has it no more: its answer was
-/// lost on the way.
+/// Monitors the session, logs what it waits for, and returns when the server no longer has it: its answer was lost.
 pub(super) async fn monitor_session(session: &Session, log: ProgressLog<'_>) -> StoreError {
     let mut failed = 0;
-    // Not out of the pool, which would hide why there is no connection.
+    // A dedicated connection, because the pool would hide the reason for a failure.
     let mut dedicated = DedicatedConnection::new(&session.store);
     while failed < MAX_MISSES {
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -31,7 +30,7 @@ pub(super) async fn monitor_session(session: &Session, log: ProgressLog<'_>) -> 
                     log(&text);
                 }
             }
-            // A server that refuses a connection, because it has no room for one perhaps, is there.
+            // A server that refuses a connection, perhaps for lack of room, is alive.
             Err(StoreError::Unavailable(error)) if error.as_database_error().is_some() => {}
             Ok(None) | Err(_) => failed += 1,
         }
@@ -39,7 +38,7 @@ pub(super) async fn monitor_session(session: &Session, log: ProgressLog<'_>) -> 
     StoreError::Unavailable(timeout_error(POLL_INTERVAL * MAX_MISSES))
 }
 
-/// What it is at, empty if that is not worth a word; `None`: it is gone.
+/// Returns the session's activity, empty if not worth reporting; `None`: the session has ended.
 async fn read_activity(
     dedicated: &mut DedicatedConnection,
     session: &Session,

@@ -1,19 +1,19 @@
-//! The names that migrations give.
+//! The names of the objects that migrations create.
 
 use sqlx::migrate::Migrator;
 
 use super::up_migrations;
 
-/// What a migration creates.
+/// The kind of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A table.
     Table,
-    /// An index, a function, a sequence: whatever else has a name in the schema.
+    /// An index, a function, a sequence: any other named object.
     Other,
 }
 
-/// Everything that the files create, in their order; what they drop again is among it.
+/// Returns all objects that the files create, in their order, including those that they drop again.
 pub(super) fn created_names(migrator: &Migrator) -> Vec<(Kind, String)> {
     let of_file = |sql: &str| {
         sql.lines().filter_map(created_by).map(|(kind, name)| (kind, name.to_owned())).collect()
@@ -23,7 +23,7 @@ pub(super) fn created_names(migrator: &Migrator) -> Vec<(Kind, String)> {
         .collect()
 }
 
-/// The names of the tables.
+/// Returns the names of the tables.
 pub(super) fn table_names(migrator: &Migrator) -> Vec<String> {
     let tables = created_names(migrator).into_iter().filter(|(kind, _)| *kind == Kind::Table);
     tables.map(|(_, name)| name).collect()
@@ -74,13 +74,14 @@ mod tests {
         );
     }
 
-    /// The files of a folder and of those in it.
+    /// Returns the files of a folder, recursively.
     fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
     }
 
-    /// Statements that the macros check are prepared where no unqualified table is found. This reads the others too.
+    /// Statements that the macros check are prepared where unqualified tables do not exist. This test reads the
+    /// others too.
     #[test]
     fn every_statement_of_the_store_names_the_schema_of_its_tables() {
         let mut tables = table_names(&MIGRATIONS);

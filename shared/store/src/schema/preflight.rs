@@ -1,4 +1,4 @@
-//! Whether the schema `sexton` is Sexton's, and its creation where it is missing.
+//! Checks whether the schema `sexton` is Sexton's, and creates it where it is missing.
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
@@ -8,32 +8,31 @@ use super::{MIGRATIONS_TABLE, SCHEMA, names, up_migrations};
 use crate::StoreError;
 use crate::client_timeout::with_client_timeout;
 
-/// Names that are listed in a message.
+/// Maximum number of names listed in a message.
 const MAX_LISTED_NAMES: usize = 10;
-/// What helps where the schema belongs to somebody else.
+/// The remedy where the schema belongs to another program.
 const REMEDY: &str = "rename their schema (ALTER SCHEMA sexton RENAME TO …), or give Sexton a database of its own \
                       (CREATE DATABASE …; name it in DATABASE_URL)";
 
-/// Creates the schema if it is missing. Fails, before anything is changed, where it holds objects that are not Sexton's
-/// and bear the names of Sexton's, or the record of another program's migrations. Other schemas, such as `public`, do
-/// not matter.
+/// Creates the schema if it is missing. Fails, before any change, where it holds another program's objects under
+/// Sexton's names, or the record of another program's migrations. Other schemas, such as `public`, do not matter.
 ///
 /// # Errors
 ///
-/// [`StoreError::Unsuitable`] with the objects, or the missing privilege, and what to do.
+/// [`StoreError::Unsuitable`] with the objects, or the missing privilege, and the remedy.
 pub(super) async fn prepare_schema(
     connection: &mut PgConnection,
     migrator: &Migrator,
 ) -> Result<(), StoreError> {
-    let look = sqlx::query(
+    let statement = sqlx::query(
         "-- migrated_schema
         SELECT to_regnamespace($1) IS NOT NULL AS present, to_regclass($2) IS NOT NULL AS migrated,
                has_database_privilege(current_database(), 'CREATE') AS may_create,
                current_user::text AS role, quote_ident(current_user) AS quoted_role,
                quote_ident(current_database()) AS database",
     );
-    let look = look.bind(SCHEMA).bind(MIGRATIONS_TABLE);
-    let row = with_client_timeout(look.fetch_one(&mut *connection)).await?;
+    let statement = statement.bind(SCHEMA).bind(MIGRATIONS_TABLE);
+    let row = with_client_timeout(statement.fetch_one(&mut *connection)).await?;
     if !row.try_get::<bool, _>("present")? {
         if !row.try_get::<bool, _>("may_create")? {
             let (role, quoted): (String, String) =
@@ -44,7 +43,7 @@ pub(super) async fn prepare_schema(
                  CREATE SCHEMA {SCHEMA} AUTHORIZATION {quoted}, or GRANT CREATE ON DATABASE {database} TO {quoted}"
             )));
         }
-        // Not IF NOT EXISTS, which asks for the privilege also where there is nothing to do.
+        // Without IF NOT EXISTS, which needs the privilege even if the schema exists.
         let create = sqlx::raw_sql(AssertSqlSafe(format!("CREATE SCHEMA {SCHEMA}")));
         with_client_timeout(create.execute(&mut *connection)).await?;
         return Ok(());

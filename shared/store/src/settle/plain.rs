@@ -1,8 +1,8 @@
-//! Plain successes: attempts that succeeded and have nothing to tell.
+//! Plain successes: attempts that succeeded without output, result or progress.
 //!
-//! Of a busy worker most batches are of these alone, and the statement for any settlement costs several times what it
-//! does for them: it brings thirty arrays and returns whole tickets. This one writes the same columns of the
-//! same rows, with the same fence. What was replaced meanwhile, it leaves to the other.
+//! Most batches of a busy worker contain only these, and the statement for any settlement costs several times more:
+//! it takes thirty arrays and returns whole tickets. This one writes the same columns of the same rows, with the same
+//! fence. It leaves replaced executions to the other.
 
 use sexton_model::retry::Decision;
 use sqlx::PgExecutor;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Settlement;
 use crate::{Now, RELAY_DELAY_MS};
 
-/// Whether they are all plain.
+/// Returns whether they are all plain.
 pub(super) fn are_plain(settlements: &[Settlement]) -> bool {
     settlements.iter().all(|one| {
         let Settlement { fence: _, verdict, outcome, error, exit_code: _, signal, output, result } =

@@ -1,27 +1,27 @@
-//! What went wrong with a task's statement, by what to do about it.
+//! Failures of a task's statement, by reaction.
 
 use sqlx::error::DatabaseError;
 
-/// What a failure asks for.
+/// The reaction to a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reaction {
-    /// Try the task again: it was kept from ending by something that passes.
+    /// Try the task again: the cause is temporary.
     Retry,
-    /// Do not: the statement, its rights or its data have to be changed first.
+    /// Do not retry: the statement, its privileges or its data must change first.
     GiveUp,
-    /// The server ended the statement at a limit, or because somebody asked it to.
+    /// The server ended the statement at a limit or on request.
     Stopped,
 }
 
-/// A failure of a task's transaction. Nothing of it has happened.
+/// A failure of a task's transaction, which has had no effect.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct TaskFailure {
-    /// What to do.
+    /// The reaction.
     pub reaction: Reaction,
-    /// The condition, by its name in PostgreSQL's documentation.
+    /// The condition's name in PostgreSQL's documentation.
     pub class: String,
-    /// What the server said.
+    /// The server's message.
     pub message: String,
 }
 
@@ -30,7 +30,7 @@ impl TaskFailure {
         let Some(known) = error.as_database_error() else { return Self::without_code(error) };
         let code = known.code().unwrap_or_default();
         let hint = match &*code {
-            // Of Bind: the statement wants a parameter that it is not given.
+            // From Bind: the statement has more parameters than it gets.
             "08P01" => "; a task's statement has $1 params, $2 idempotency key, $3 nominal time",
             _ => "",
         };
@@ -49,7 +49,7 @@ impl TaskFailure {
         }
     }
 
-    /// Not of the server's saying: the connection, or what was not understood.
+    /// For errors that do not come from the server: the connection, or an answer that was not understood.
     fn without_code(error: &sqlx::Error) -> Self {
         let (reaction, class) = match error {
             sqlx::Error::Io(_)
@@ -63,7 +63,7 @@ impl TaskFailure {
     }
 }
 
-/// The message, with what the server adds for whoever mends it.
+/// Returns the message with the server's detail and hint.
 fn full_message(error: &(dyn DatabaseError + 'static)) -> String {
     let of_server = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
     let more = of_server.and_then(|error| error.detail().or_else(|| error.hint()));
@@ -73,24 +73,24 @@ fn full_message(error: &(dyn DatabaseError + 'static)) -> String {
     }
 }
 
-/// By the SQLSTATE, of which the first two characters are the class.
+/// Returns the reaction by SQLSTATE, whose first two characters are the class.
 fn reaction_to(code: &str) -> Reaction {
     match code {
         "57014" => Reaction::Stopped,
-        // A wrong number of parameters, and a constraint that was asked for at the commit.
+        // A wrong number of parameters, and a constraint checked at the commit.
         "08P01" | "40002" => Reaction::GiveUp,
-        // A standby before its promotion; a transaction that stood idle, as of a frozen worker; a lock
-        // that was not to be had in time, a table in use.
+        // A standby before its promotion; a transaction that was idle, as of a frozen worker; a lock timeout; a table
+        // in use.
         "25006" | "25P03" | "25P04" | "55P03" | "55006" => Reaction::Retry,
         _ => match code.get(..2).unwrap_or_default() {
-            // Features, transactions, cardinality, data, constraints, names, rights, limits of the
-            // server, objects in a wrong state: the next attempt would find the same.
+            // Features, transactions, cardinality, data, constraints, names, privileges, the server's limits, objects
+            // in a wrong state: the next attempt would fail in the same way.
             "0A" | "0B" | "0L" | "0P" | "20" | "21" | "22" | "23" | "24" | "25" | "26" | "2B"
             | "2D" | "2F" | "34" | "38" | "39" | "3B" | "3D" | "3F" | "42" | "44" | "54" | "55" => {
                 Reaction::GiveUp
             }
-            // Connections, serialisation and deadlocks, no room, the operator's hand; and what a
-            // function raises by itself.
+            // Connections, serialisation and deadlocks, lack of resources, operator intervention; and errors that a
+            // function raises itself.
             _ => Reaction::Retry,
         },
     }

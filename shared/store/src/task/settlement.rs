@@ -10,19 +10,18 @@ use crate::timeout::timeout_error;
 /// Why a commit was not confirmed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CommitError {
-    /// It was refused; all was taken back.
+    /// The server refused it; everything was rolled back.
     #[error("{0}")]
     RolledBack(TaskFailure),
-    /// There was no answer: whether it was carried out, the execution's row says as soon as nobody
-    /// holds its lock.
+    /// No answer arrived: whether it was committed shows in the execution's row, once its lock is released.
     #[error("{0}")]
     Unknown(String),
 }
 
 impl TaskTransaction {
-    /// Records the attempt's end in the transaction, if it is still its worker's. Only
-    /// [`Self::commit`] is to follow, or, unless it is [`SettleOutcome::Done`], [`Self::rollback`];
-    /// [`SettleOutcome::Locked`] may be asked for again.
+    /// Records the attempt's end in the transaction, if it still belongs to its worker. Only [`Self::commit`] may
+    /// follow, or, unless the result is [`SettleOutcome::Done`], [`Self::rollback`]; after [`SettleOutcome::Locked`]
+    /// the call may be repeated.
     ///
     /// # Errors
     ///
@@ -43,7 +42,7 @@ impl TaskTransaction {
     ///
     /// # Cancellation and crashes
     ///
-    /// Whether it was carried out, the execution's row says.
+    /// The execution's row shows whether it was committed.
     pub async fn commit(mut self) -> Result<(), CommitError> {
         let Some(mut connection) = self.connection.take() else {
             return Err(CommitError::RolledBack(TaskFailure::ended_by_itself()));
@@ -54,14 +53,14 @@ impl TaskTransaction {
             Ok(_) => Ok(()),
             Err(error) => {
                 connection.close_on_drop();
-                // A server that goes down may have written the commit and not come to say so.
+                // A server that shuts down may have written the commit without confirming it.
                 let refused = error.as_database_error().and_then(DatabaseError::code);
                 let known =
                     refused.is_some_and(|code| !["08", "57", "58", "XX"].contains(&&code[..2]));
                 if known {
                     return Err(CommitError::RolledBack(TaskFailure::of(&error)));
                 }
-                // A session that never heard of the commit would keep the row locked.
+                // A session that never received the commit would keep the row locked.
                 self.session.clone().end().await;
                 Err(CommitError::Unknown(error.to_string()))
             }

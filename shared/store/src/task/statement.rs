@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 use super::value::json_of;
 use super::{TaskFailure, TaskTransaction};
 
-/// What a statement is given, as far as it has parameters.
+/// The values of a statement's parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Arguments<'a> {
     /// `$1`, `jsonb`.
@@ -19,10 +19,10 @@ pub struct Arguments<'a> {
 }
 
 impl TaskTransaction {
-    /// Runs one statement, prepared, to its end. Returns the first column of its first row, if it has one
-    /// that JSON can say; all other rows are read and forgotten.
+    /// Runs one prepared statement to its end. Returns the first column of its first row, if that has a JSON
+    /// counterpart; all other rows are read and dropped.
     ///
-    /// Bounded by the transaction's own limit and by its caller, not here.
+    /// The transaction's own limit and the caller limit its time, this function does not.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl TaskTransaction {
         statement: &str,
         arguments: Arguments<'_>,
     ) -> Result<Option<Value>, TaskFailure> {
-        // Declared, all three may be given, however many the statement uses.
+        // With declared types, all three may be bound, however many the statement uses.
         let query = sqlx::query(AssertSqlSafe(statement.to_owned()))
             .persistent(false)
             .bind(arguments.params)

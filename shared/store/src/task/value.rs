@@ -6,7 +6,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 use uuid::Uuid;
 
-/// The value, unless it is null or of a type that has no counterpart in JSON.
+/// Returns the value, unless it is null or of a type without a JSON counterpart.
 pub(super) fn json_of(row: &PgRow) -> Option<Value> {
     let raw = row.try_get_raw(0).ok()?;
     if raw.is_null() {
@@ -37,8 +37,8 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
     })
 }
 
-/// A `numeric` as the server sends it: digits to the base of 10,000, and where the point stands.
-/// `None` for what is no number (`NaN`, infinities).
+/// Formats a `numeric` from its wire form: digits to the base of 10,000, and the position of the point. `None` for
+/// `NaN` and infinities.
 fn decimal(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|word| u16::from_be_bytes([word[0], word[1]]));
     let (count, weight) = (words.next()?, words.next()?.cast_signed());
@@ -49,7 +49,7 @@ fn decimal(bytes: &[u8]) -> Option<String> {
         _ => return None,
     };
     let digits: Vec<u16> = words.take(usize::from(count)).collect();
-    // The place of a group of four digits: 0 stands directly before the point.
+    // The position of a group of four digits: 0 is directly before the point.
     let group = |place: i32| {
         let at = usize::try_from(i32::from(weight) - place).ok();
         at.and_then(|at| digits.get(at)).copied().unwrap_or(0)

@@ -1,8 +1,8 @@
-//! Triggers of many executions of one job, each with a key of the caller's own.
+//! Triggers of many executions of one job, each with a caller's own key.
 //!
-//! A portion is one transaction: its rows, their audit if an operator asks for them, and the word to the relay. A crash in between leaves
-//! some portions triggered and the others not; given again, the same list triggers the rest, for a key never makes
-//! a second execution.
+//! A portion is one transaction: its rows, their audit if an operator triggers, and the notification of the relay. A
+//! crash in between leaves some portions triggered and the others not; the same list, given again, triggers the
+//! others, because a key never makes a second execution.
 
 use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
@@ -19,38 +19,38 @@ use crate::operator::{AuditContext, NewAction, notify, record_actions, set_lock_
 use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, Store, StoreError};
 
-/// The most executions of one transaction.
+/// Maximum number of executions in one transaction.
 pub const MAX_BATCH_TRIGGERS: usize = 500;
 
-/// One of many.
+/// One execution to trigger.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TriggerItem {
     /// Drawn by the caller; the execution's id if it is new.
     pub id: ExecutionId,
     /// The caller's own key.
     pub key: String,
-    /// Replace the job's params of the same name, at the top level.
+    /// Override the job's params of the same name, at the top level.
     pub params: Map<String, Value>,
 }
 
-/// What became of a portion.
+/// The result of a portion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TriggeredBatch {
-    /// Executions that are new.
+    /// Number of new executions.
     pub created: u64,
-    /// Of those, the ones that wait until the job is free.
+    /// Number of those that wait until the job is free.
     pub waiting: u64,
-    /// Keys that had an execution already.
+    /// Number of keys that already had an execution.
     pub known: u64,
-    /// Whether the job is paused: they run all the same.
+    /// Whether the job is paused; the executions run all the same.
     pub paused: bool,
 }
 
-/// Claims up to [`MAX_BATCH_TRIGGERS`] executions of a job, in the order given where they run one at a time.
+/// Claims up to [`MAX_BATCH_TRIGGERS`] executions of a job, in the order given if they run one at a time.
 ///
 /// # Errors
 ///
-/// [`TriggerError`]; nothing of the portion has been claimed then.
+/// [`TriggerError`]; nothing of the portion was claimed.
 pub async fn trigger_many(
     store: &Store,
     job_name: &str,
@@ -76,17 +76,17 @@ pub async fn trigger_many(
     })
 }
 
-/// What is claimed together: of one job, which is locked, by one caller.
+/// Executions to claim together, of one locked job, for one caller.
 pub(super) struct Claims<'a> {
     pub(super) job: &'a JobColumns,
     pub(super) name: &'a str,
-    /// Whether the keys are the caller's own, or made of the ids.
+    /// Whether the keys are the caller's own, rather than made of the ids.
     pub(super) own_keys: bool,
     /// The operator; `None`: a program.
     pub(super) by: Option<AuditContext<'a>>,
 }
 
-/// An execution that is new.
+/// A new execution.
 pub(super) struct Created {
     id: Uuid,
     execution_key: String,
@@ -94,8 +94,9 @@ pub(super) struct Created {
 }
 
 impl Claims<'_> {
-    /// Inserts those whose key has no execution yet, records them in the audit if an operator asks, and wakes the relay. Of a job that
-    /// runs one at a time the first goes at once if nothing is under way; all others wait for their turn.
+    /// Inserts those with a new key, records them in the audit if an operator triggers, and wakes the relay. If the
+    /// job's executions run one at a time, the first is due at once when nothing is under way; all others wait for
+    /// their turn.
     pub(super) async fn insert(
         &self,
         connection: &mut PgConnection,

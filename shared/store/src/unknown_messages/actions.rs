@@ -1,7 +1,7 @@
-//! What an operator does to a message: discard, and restore, which takes it back.
+//! An operator's actions on a message: discard, and restore, which takes a discard back.
 //!
-//! Each is one transaction that locks the row (waiting at most 5 s), writes the mark and records who
-//! did it and why. The sweep carries marks out; until then a restore only takes the mark away.
+//! Each is one transaction that locks the row (waiting at most 5 s), writes the mark and records who did it and why.
+//! The sweep carries marks out; until then a restore only removes the mark.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::client_timeout::{WithTimeout, commit};
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
-/// Why nothing was done.
+/// Why an action was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownMessageError {
     /// There is no such message.
@@ -22,53 +22,53 @@ pub enum UnknownMessageError {
         "message {0} is not in the failed queue any more: somebody took it, or it was discarded"
     )]
     Gone(String),
-    /// It is marked already.
+    /// It is discarded already.
     #[error("message {0} was discarded before; the next sweep removes it")]
     Marked(String),
     /// It is not discarded.
     #[error("message {0} is not discarded, so there is nothing to take back")]
     NotDiscarded(String),
-    /// Only a part of it is kept, and nobody said that the rest may be lost.
+    /// Only a part of its body is kept, and the operator has not accepted the loss of the remainder.
     #[error(
         "message {id} has {bytes} bytes, of which {kept} are kept: a discard could not be taken back \
          whole. Take it out of the queue with an AMQP tool, or add --allow-truncated"
     )]
     Truncated {
-        /// Which.
+        /// The message's digest.
         id: String,
-        /// Of the whole body.
+        /// Length of the whole body, in bytes.
         bytes: i64,
-        /// Of what is kept.
+        /// Number of bytes kept.
         kept: i64,
     },
-    /// Only a part of it is kept: what would be put back is another message.
+    /// Only a part of its body is kept, so a restore would publish another message.
     #[error(
         "of message {0} only a part is kept, so it cannot be put back; \
          `sexton unknown export` writes that part to a file"
     )]
     Incomplete(String),
-    /// A pass has taken it, and none has gone through the whole queue since.
+    /// A pass has removed it, and none has completed since.
     #[error(
         "message {0} is being removed by a sweep; try again when one has gone through the whole \
          failed queue, in a minute"
     )]
     SweepRunning(String),
-    /// Somebody kept the row locked for 5 s. Try again.
+    /// Another transaction kept the row locked for 5 s. Try again.
     #[error("message {0} is locked by somebody else; try again")]
     Locked(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a mark asks of the sweep.
+/// What the sweep has to do after a change of the mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PendingAction {
-    /// To remove the message.
+    /// Remove the message from the queue.
     Discard,
-    /// Nothing: the message is in the queue, and its mark is gone.
+    /// Nothing: the message is in the queue, without a mark.
     Keep,
-    /// To publish the message again.
+    /// Publish the message again.
     Restore,
 }
 
@@ -83,8 +83,8 @@ struct Row {
     now: DateTime<Utc>,
 }
 
-/// Marks the message `id` (all of its digest, in hexadecimal digits) to be removed by the next pass.
-/// Of a message that is not kept in whole only with `allow_truncated`.
+/// Marks the message `id` (its whole digest, in hexadecimal digits) for removal by the next pass. `allow_truncated`
+/// permits this for a message that is not kept in whole.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub async fn discard(
     Ok(PendingAction::Discard)
 }
 
-/// Takes the discard of a message back, until retention.
+/// Takes the discard of a message back; possible until retention removes the row.
 ///
 /// # Errors
 ///
@@ -145,8 +145,8 @@ pub async fn restore(
     if row.discard_at.is_none() || row.restore_at.is_some() {
         return Err(UnknownMessageError::NotDiscarded(id.to_owned()));
     }
-    // A pass that took it and has not ended may have removed it or not. When it has ended, or the
-    // next has, the row says which; what is still there is told apart from what is gone by that pass.
+    // A pass that met it and has not ended may have removed it or not. Once that pass or the next has ended, the row
+    // says which.
     let is_gone = row.gone_at.is_some();
     if !is_gone && row.discard_pass.is_some() {
         return Err(UnknownMessageError::SweepRunning(id.to_owned()));

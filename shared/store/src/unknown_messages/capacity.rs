@@ -1,4 +1,4 @@
-//! How much of what no row knows is written down, and what there was no room for.
+//! The limits of the record of unknown messages, and the messages beyond them.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -6,25 +6,25 @@ use serde::Serialize;
 use super::MAX_BODY_BYTES;
 use crate::{Store, StoreError};
 
-/// What may be written down, all in all; what is gone from the queue counts until retention.
+/// The limit of the whole record; messages gone from the queue count until retention.
 pub const MAX_STORED: Capacity = Capacity { messages: 100_000, bytes: 1024 * 1024 * 1024 };
 
-/// An amount of messages.
+/// A number and size of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Capacity {
-    /// How many.
+    /// Number of messages.
     pub messages: i64,
-    /// Of what is kept of their bodies, and of their properties.
+    /// Bytes kept of their bodies, and of their properties.
     pub bytes: i64,
 }
 
 impl Capacity {
-    /// Whether a message with so many bytes fits.
+    /// Returns whether a message of this size fits.
     pub fn fits(&self, body: usize, properties: usize) -> bool {
         self.messages >= 1 && self.bytes >= stored_bytes(body, properties)
     }
 
-    /// What is left when that message was written down.
+    /// Returns the capacity left after that message.
     #[must_use]
     pub fn minus(self, body: usize, properties: usize) -> Self {
         Self { messages: self.messages - 1, bytes: self.bytes - stored_bytes(body, properties) }
@@ -35,13 +35,13 @@ fn stored_bytes(body: usize, properties: usize) -> i64 {
     (body.min(MAX_BODY_BYTES) + properties) as i64
 }
 
-/// What is left of `limit`. Only the sweep takes of it, one at a time.
+/// Returns how much of `limit` is left. Only the sweep uses it, one at a time.
 ///
 /// # Errors
 ///
 /// [`StoreError`].
 pub async fn remaining_capacity(store: &Store, limit: Capacity) -> Result<Capacity, StoreError> {
-    // The length of a body that lies apart is read without it.
+    // The length of a body in TOAST is read without the body.
     let used = sqlx::query!(
         r#"-- raw_room
         SELECT count(*) AS "messages!",
@@ -53,19 +53,19 @@ pub async fn remaining_capacity(store: &Store, limit: Capacity) -> Result<Capaci
     Ok(Capacity { messages: limit.messages - used.messages, bytes: limit.bytes - used.bytes })
 }
 
-/// What the last sweep met and did not write down. All of it is in the queue.
+/// The messages that the last sweep met and did not record. All of them are in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Overflow {
-    /// How many messages; copies count each.
+    /// Number of messages, counting copies.
     pub messages: i64,
     /// Bytes of their bodies.
     pub bytes: i64,
-    /// It did not see the whole queue: there may be more.
+    /// Whether the sweep did not see the whole queue, so that there may be more.
     pub at_least: bool,
 }
 
-/// Notes what the pass begun at `pass` met without writing it down. One that did not see the whole queue
-/// and found room for all that it saw says nothing.
+/// Records the messages that the pass begun at `pass` met without recording them. A pass that did not see the whole
+/// queue and had room for all that it saw writes nothing.
 ///
 /// # Errors
 ///
@@ -92,8 +92,7 @@ pub async fn write_overflow(
     Ok(())
 }
 
-/// What is in the queue and not written down, by the last pass that said something of it; `None`:
-/// nothing.
+/// Returns the unrecorded messages in the queue, by the last pass that reported on them; `None`: none.
 ///
 /// # Errors
 ///

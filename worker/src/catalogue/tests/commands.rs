@@ -1,4 +1,4 @@
-//! What surrounds a command.
+//! Tests of a command's options.
 
 use super::*;
 use crate::command::TaskLimits;

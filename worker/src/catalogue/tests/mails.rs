@@ -1,4 +1,4 @@
-//! Mails.
+//! Tests of mails.
 
 use super::*;
 use crate::secret::SecretRef;

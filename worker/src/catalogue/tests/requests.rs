@@ -1,4 +1,4 @@
-//! Requests.
+//! Tests of requests.
 
 use super::*;
 use crate::secret::{SecretRef, Value};

@@ -1,4 +1,4 @@
-//! Goal: a schema is taken whole or refused with its place, wherever it stands.
+//! Goal: a schema is read whole or refused with the place of its problem, wherever it is written.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Goal: whatever a task makes of its folder, no more than its own result is read, and the folder goes.
+//! Goal: whatever a task does to its folder, only its own result is read, and the folder is removed.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -7,13 +7,13 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 use super::*;
 
-/// The path of a folder and the folder.
+/// Returns the path of a folder and the folder.
 fn folder(user: Option<&TaskUser>) -> (PathBuf, ResultFolder) {
     let folder = ResultFolder::make(user).unwrap();
     (folder.folder.path().to_owned(), folder)
 }
 
-/// Folders within each other, each with a file.
+/// Creates nested folders, each with a file.
 fn nested(top: &std::path::Path, depth: u32) {
     let open = |at: &OwnedFd| openat(at, "n", OFlags::DIRECTORY, Mode::empty()).unwrap();
     let mut at = openat(CWD, top, OFlags::DIRECTORY, Mode::empty()).unwrap();
@@ -32,7 +32,7 @@ async fn a_folder_goes_however_deep_and_wide_it_is() {
         fs::write(path.join(number.to_string()), "x").unwrap();
         fs::create_dir_all(path.join(format!("{number}.d/x/y"))).unwrap();
     }
-    // Not `remove`, which waits within a limit only. The stack is a small one.
+    // Not `remove`, which waits within a limit only. The stack is small on purpose.
     let removed = Arc::clone(&folder.folder);
     let thread = std::thread::Builder::new().stack_size(256 * 1024);
     thread.spawn(move || removed.remove()).unwrap().join().unwrap().unwrap();
@@ -65,7 +65,7 @@ async fn a_folder_that_a_link_has_taken_the_place_of_is_still_the_one_that_is_re
     folder.remove().await;
     assert!(kept.exists());
     fs::remove_file(&path).unwrap();
-    // Emptied, or it could not be removed like this.
+    // Removable only if it is empty.
     fs::remove_dir(&moved).unwrap();
 }
 

@@ -1,5 +1,5 @@
-//! Goal: what a guard has said counts, and nobody is killed in a stranger's place. Method: the worker's
-//! end of the socket is real, the other end is the test's, and the clock is moved by hand.
+//! Goal: a guard's report counts, and no unrelated process is killed. Method: the worker's end of the socket is
+//! real, the test plays the other end, and the clock is moved by hand.
 
 use std::os::unix::process::CommandExt;
 
@@ -22,7 +22,7 @@ fn assignment(task: &CommandTask) -> Assignment<'_> {
     Assignment { task, setup: Vec::new(), stdin: Vec::new(), timeout: LEASE }
 }
 
-/// A guard that does nothing, and the other end of its socket.
+/// Returns a guard that does nothing, and the other end of its socket.
 fn running_guard() -> (RunningGuard, UnixStream) {
     let (control, other) = UnixStream::pair().unwrap();
     let guard = Command::new("/bin/sleep").arg("1000").kill_on_drop(true).spawn().unwrap();
@@ -31,7 +31,7 @@ fn running_guard() -> (RunningGuard, UnixStream) {
 
 #[tokio::test(start_paused = true)]
 async fn an_end_that_was_reported_counts_also_when_the_worker_was_stopped_past_its_patience() {
-    // More than once, because either may be looked at first.
+    // Repeated, because `select!` may poll either branch first.
     for _ in 0..20 {
         let (mut running_guard, other) = running_guard();
         let (task, (supervisor, control)) =

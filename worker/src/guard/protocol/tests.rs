@@ -1,5 +1,5 @@
-//! Goal: no message is misread. Method: every message goes through its own text and comes back;
-//! damaged lines are refused; lines arrive whole however the socket cuts them.
+//! Goal: no message is misread. Method: every message survives a round trip through its text; damaged lines are
+//! refused; lines arrive whole however the socket splits them.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is sent, and what each answer means.
+//! Tests of requests and of the meaning of each response.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ async fn a_secret_that_the_server_repeats_is_masked() {
     let recorder = control.output().clone();
     let end = in_time(executor(spec).run(&task(1), control)).await;
     assert_eq!(lines(&end, Stream::Stdout), ["not with ***"]);
-    // Whoever records the end masks the message.
+    // The recorder of the end masks the message.
     assert_eq!(recorder.masked(failure(&end).1), "the answer was 403 Forbidden: not with ***");
     assert_eq!(recorder.masked("no such token: hunter2"), "no such token: ***");
 }
@@ -144,7 +144,7 @@ async fn a_redirect_is_told_and_not_followed() {
 async fn an_address_that_is_not_public_is_refused_before_anything_is_sent() {
     let mut server = Server::answering("200 OK", "", "").await;
     let port = server.address.port();
-    // As it stands, by a name, and in the form of another family.
+    // As the address itself, as a name, and in the form of another family.
     for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
         let url = Url::parse(&format!("http://{host}:{port}/")).unwrap();
         let end = run(HttpTask { url: url.clone(), allowed: false, ..to(&server) }).await;

@@ -1,4 +1,4 @@
-//! Requests over TLS, to a server whose certificate a test authority has signed.
+//! Tests of requests over TLS, to a server whose certificate a test authority has signed.
 
 use rustls::RootCertStore;
 use sexton_peers::http::Seen;
@@ -6,7 +6,7 @@ use sexton_peers::smtp;
 
 use super::*;
 
-/// A request to this port of the host, by a worker that trusts `roots`, or the system's.
+/// Sends a request to this port of the host, from a worker that trusts `roots`, or the system's roots.
 async fn post(host: &str, port: u16, roots: Option<RootCertStore>) -> TaskEnd {
     let tls = roots.map_or_else(TlsClient::default, TlsClient::with_roots);
     let executor = executor_trusting(tls, to_url(&format!("https://{host}:{port}/")));
@@ -37,10 +37,10 @@ async fn a_server_that_proves_its_name_is_spoken_to_under_encryption() {
 #[tokio::test]
 async fn a_server_that_nobody_vouches_for_or_that_speaks_no_tls_is_told_nothing() {
     let mut encrypted = server().await;
-    // It speaks first, and in clear.
+    // This server speaks first, and in clear.
     let mut plain = smtp::Server::start(smtp::Script::default()).await;
     let port = encrypted.address.port();
-    // The system's roots do not have the tests' authority; the certificate has no such name.
+    // The system's roots lack the tests' authority; the certificate lacks that name.
     for (host, port, roots, advised) in [
         ("localhost", port, None, true),
         ("127.0.0.2", port, Some(test_roots()), false),

@@ -1,4 +1,4 @@
-//! Servers that do not come to an end, and attempts that must.
+//! Tests of servers that never finish, and of attempts that must.
 
 use sexton_peers::http::Seen;
 
@@ -48,7 +48,7 @@ async fn whoever_drips_or_hangs_is_left_at_the_timeout() {
         let timeout = Duration::from_millis(300);
         let end = run(HttpTask { timeout, ..to(&server) }).await;
         assert_eq!(end.outcome, Outcome::TimedOut);
-        // On a machine that stands still, perhaps before it had sent anything.
+        // On a slow machine perhaps before the request was sent.
         server.gone().await;
     }
 }
@@ -109,7 +109,7 @@ async fn what_is_no_answer_is_tried_again() {
         assert_eq!((class, retried), ("http_broken", true), "{message}");
         assert!(message.starts_with(part), "{message}");
     }
-    // Nobody listens at a port that was just given back.
+    // Nothing listens on a port that was just closed.
     let server = Server::start(vec![Act::Hang]).await;
     let spec = to(&server);
     drop(server);

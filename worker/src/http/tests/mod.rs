@@ -1,7 +1,7 @@
-//! Goal: whatever a server does, the attempt ends in time, is judged by the answer, and leaves no
-//! connection behind.
+//! Goal: with every behaviour of a server, the attempt ends in time, its outcome follows from the response, and
+//! no connection stays behind.
 //!
-//! Method: a real server on a real socket for each test, whose behaviour the test writes down.
+//! Method: a real server on a real socket for each test, which defines the server's behaviour.
 
 mod answers;
 mod encrypted;
@@ -17,7 +17,7 @@ use super::*;
 use crate::secret::SecretRef;
 use crate::test_support::{LONG_TIMEOUT, failure, lines, long_lease};
 
-/// A request to the server, which is allowed although it is here.
+/// Returns a request to the server, whose loopback address is allowed.
 fn to(server: &Server) -> HttpTask {
     to_url(&format!("http://{}/charges?dry=1", server.address))
 }
@@ -40,7 +40,7 @@ fn executor(spec: HttpTask) -> HttpExecutor {
 fn executor_trusting(tls: TlsClient, spec: HttpTask) -> HttpExecutor {
     let variables = [("TOKEN", "Bearer hunter2"), ("LINES", "a\nb")];
     let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-    // What dates in the answers are counted from.
+    // The instant from which dates in the responses are counted.
     let clock = || "1994-11-06T08:49:00Z".parse().unwrap();
     let host = HttpHost::new(SecretSource::new(variables), Arc::new(clock), tls);
     HttpExecutor::new(Arc::new(host), spec)

@@ -1,5 +1,5 @@
-//! Goal: no byte of output goes unaccounted, and no output breaks a bound or the store. Method:
-//! properties over random output in random pieces, and the corner cases by name.
+//! Goal: every byte of output is accounted for, and no output breaks a bound or the store. Method: properties
+//! over random output in random pieces, and corner cases by name.
 
 use proptest::prelude::*;
 
@@ -24,8 +24,7 @@ fn texts(output: &Output) -> Vec<&str> {
 }
 
 proptest! {
-    // Lines no longer than the limit, all of them ended: a kept line stands for its text and one
-    // more byte.
+    // Lines no longer than the limit, all of them ended: a kept line accounts for its text and one more byte.
     #[test]
     fn head_tail_and_dropped_are_all_bytes(
         lines in prop::collection::vec("[a-zäß€]{0,5}", 0..60),

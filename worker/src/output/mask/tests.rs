@@ -1,5 +1,5 @@
-//! Goal: no value gets through, however it is read. Method: properties over random texts that hold
-//! values, in random pieces; what must be left alone by name.
+//! Goal: every value is masked, in whatever pieces it arrives. Method: properties over random texts that hold
+//! values, in random pieces; cases that must stay unmasked by name.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ proptest! {
         for value in values {
             prop_assert!(!out.contains(value), "{:?} in {:?}", value, out);
         }
-        // What follows the last possible beginning of a value is decided alike in any pieces.
+        // Text after the last possible beginning of a value gives the same result in any pieces.
         prop_assert_eq!(out, masked(&values, &[text.as_bytes()]));
     }
 
@@ -101,7 +101,7 @@ fn a_message_is_masked_by_values_and_by_the_pattern() {
 
 #[test]
 fn a_long_value_is_looked_for_in_little_memory() {
-    // Every byte may follow every other.
+    // Any byte may follow any other.
     let value: Vec<u8> = (0..MAX_VALUE_BYTES).map(|at| (at * at % 251) as u8 | 1).collect();
     let values = Values::new(&[value]).unwrap();
     let bytes = values.finder.memory_usage();

@@ -1,12 +1,11 @@
-//! Goal: what is taken while a task writes, and what is left at its end, are together its output, whatever
-//! became of the parts in between. Method: properties over random output in random parts, of which some
-//! are lost.
+//! Goal: the parts taken while a task writes, and the final part, are together its output, even if some parts
+//! are lost. Method: properties over random output in random parts, of which some are lost.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Whichever of the two is reached first.
+/// The first limit reached is that of bytes or that of lines.
 const SMALL: [OutputLimits; 2] = [
     OutputLimits { part_bytes: 64, part_lines: 5, line_bytes: 16 },
     OutputLimits { part_bytes: 64, part_lines: 100, line_bytes: 16 },
@@ -19,7 +18,7 @@ fn pushed(recorder: &Recorder, pieces: &[(Stream, &str)]) -> Vec<String> {
     recorder.finish().lines.into_iter().map(|line| line.text).collect()
 }
 
-/// What the table holds after these parts were written, in this order.
+/// The table's contents after these parts were written, in this order.
 #[derive(Default)]
 struct Table(std::collections::BTreeMap<i64, Chunk>);
 
@@ -34,11 +33,11 @@ impl Table {
     }
 }
 
-/// What happens to one part.
+/// The result of storing one part.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Stored,
-    /// Stored, and nobody knows.
+    /// Stored, without a confirmation.
     Unanswered,
     Lost,
 }
@@ -125,7 +124,7 @@ fn secrets_that_are_told_one_after_the_other_are_all_masked() {
 fn last_words_are_masked_before_they_are_cut() {
     let pattern = Regex::new("token-[0-9]{4}").ok().map(Arc::new);
     let recorder = Recorder::new(OutputLimits::default(), pattern);
-    // The limit is in the middle of what matches.
+    // The limit cuts through a match.
     let said = "x".repeat(LAST_LINE_MAX_CHARS - 8) + " token-4711\n";
     recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, said.as_bytes());
     let words = recorder.last_line().unwrap();

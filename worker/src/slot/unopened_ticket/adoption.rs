@@ -1,6 +1,7 @@
-//! Tasks of other programs: which of them become executions, and which are parked.
+//! Decides which foreign tasks become executions and which are parked.
 //!
-//! A message whose execution exists already goes on whatever is offered now: its row was adopted before.
+//! A message whose execution exists is handled as its ticket, whatever task types are offered now: it was
+//! adopted before.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::super::delivery_state::{DeliveryState, Failure, NextStep};
 use crate::attempt::publish;
 use crate::context::Context;
 
-/// What becomes of a message.
+/// What happens to a foreign message.
 enum AdoptionDecision {
     Adopted(Adopted),
     Delayed(Duration),
@@ -30,14 +31,14 @@ enum AdoptionDecision {
 }
 
 impl Slot {
-    /// Takes over a task that another system published, or sends its message elsewhere.
+    /// Adopts a foreign task, or moves its message elsewhere.
     pub(in crate::slot) async fn adopt(
         &mut self,
         mut delivery: Delivery,
         task: ForeignTask,
         mut delivery_state: DeliveryState,
     ) {
-        // The same whenever it is asked again, so that a claim whose answer was lost is found.
+        // Retries use the same ids, so that they find a claim whose answer was lost.
         let ids = FreshIds {
             job: JobId::new(Uuid::now_v7()),
             execution: ExecutionId::new(Uuid::now_v7()),
@@ -110,7 +111,7 @@ async fn decide(
     let (store, task_type) = (&context.store, &task.task_type);
     let mut in_use = offers::list_recent_schemas(store, task_type, pool.as_str(), None).await?;
     if let Some(offered_here) = context.tasks.get(task_type).filter(|_| in_use.is_empty()) {
-        // A restored backup has forgotten what this worker offers, until it says so again.
+        // A restored backup has lost this worker's offers until the next publication of them.
         in_use.push(OfferedSchema {
             schema: offered_here.params_schema.clone(),
             workers: Vec::new(),

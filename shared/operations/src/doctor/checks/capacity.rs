@@ -1,11 +1,11 @@
-//! Whether there is room: connections for all processes, and workers for all pools.
+//! Checks the capacity: connections for all processes, and workers for all pools.
 
 use super::{MAX_HEARTBEAT_AGE_MS, join_first};
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::text::duration;
 
-/// Slots for each connection of a worker's pool. Writes travel in groups, so it is many.
+/// Slots for each connection of a worker's pool. Many, because writes travel in batches.
 const MAX_SLOTS_PER_CONNECTION: i64 = 50;
 
 pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
@@ -14,7 +14,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         || rows.processes.iter().filter(|process| process.silent_ms <= MAX_HEARTBEAT_AGE_MS);
     let server = &database.server;
     let room = server.max_connections - server.reserved;
-    let required: i64 = alive().filter_map(|it| it.db_connections).map(i64::from).sum();
+    let required: i64 = alive().filter_map(|process| process.db_connections).map(i64::from).sum();
     if required > room {
         let text = format!(
             "{} processes may hold {required} connections; the server has {room} for all its databases \

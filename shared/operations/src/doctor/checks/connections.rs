@@ -1,13 +1,13 @@
-//! Whether both servers are there, near, encrypted, and of a release that is known.
+//! Checks that both servers answer, quickly, over encrypted connections, and have a known version.
 
 use std::time::Duration;
 
 use crate::doctor::facts::{Broker, Database, Facts};
 use crate::doctor::{Code, Finding};
 
-/// The oldest PostgreSQL that has what the statements use, and the newest that was tried.
+/// The oldest PostgreSQL whose features suffice, and the newest that was tested.
 const POSTGRES_VERSIONS: [i32; 2] = [13, 17];
-/// The same of RabbitMQ, as `(major, minor)`; of a newer major, any minor counts.
+/// The same for RabbitMQ, as `(major, minor)`; of a newer major, any minor counts.
 const RABBITMQ_VERSIONS: [(u32, u32); 2] = [(3, 10), (4, 0)];
 /// From this release on, the feature flag is always enabled.
 const FLAG_ALWAYS_ENABLED: (u32, u32) = (3, 12);
@@ -78,7 +78,7 @@ fn describe_round_trip(place: &str, latency: Duration) -> String {
     format!("{} ms to {place} and back", latency.as_millis())
 }
 
-/// `3.10.8` is `(3, 10)`.
+/// Parses a version: `3.10.8` is `(3, 10)`.
 fn parse_release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(|part| part.parse().ok());
     Some((numbers.next()??, numbers.next()??))
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// The tests on real servers must not depend on how busy the machine is.
+    /// Tests on real servers must not depend on the machine's load.
     #[test]
     fn a_round_trip_is_slow_beyond_its_limit_alone() {
         for (over, expected) in [(0, false), (1, true)] {
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// No server of those releases is to be had for a test.
+    /// No server of those versions is available for a test.
     #[test]
     fn doctor_finds_database_version() {
         for (version, expected) in [

@@ -1,4 +1,4 @@
-//! The failed queue beside the failed rows.
+//! Compares the failed queue with the failed rows.
 
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
@@ -13,7 +13,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(Finding::new(Code::MessagesWithoutRows, &counts));
     }
     if ready < rows + unknown {
-        // What of them is there is known only when nothing is.
+        // Which messages are missing is known only if the queue is empty.
         let finding = Finding::new(Code::FailedWithoutMessages, &counts);
         if rows > 0 {
             found.push(if ready == 0 { finding } else { finding.without_fix() });

@@ -1,4 +1,4 @@
-//! What is owed and overdue, and whether anybody is there to see to it.
+//! Checks for overdue unpublished tickets, and for schedulers that publish them.
 
 use super::MAX_HEARTBEAT_AGE_MS;
 use crate::doctor::facts::Facts;

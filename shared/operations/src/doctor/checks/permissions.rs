@@ -1,4 +1,4 @@
-//! Whether role and user may do what the programs do. Of the ones that this program logs in as.
+//! Checks the privileges of the role and user that this program logs in as.
 
 use super::join_first;
 use crate::doctor::facts::Facts;

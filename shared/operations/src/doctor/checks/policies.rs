@@ -1,4 +1,4 @@
-//! What RabbitMQ did to queues of its own accord, and by which policy it probably did.
+//! Checks for RabbitMQ's own interventions in queues, and names the likely policy.
 
 use sexton_model::incident::IncidentKind;
 use sexton_store::incidents::RecordedIncident;
@@ -8,7 +8,8 @@ use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::text::ago;
 
-/// Once, parked messages vanish by a purge, or with a broker's data; again and again they vanish by a policy.
+/// Parked messages may vanish once by a purge or with a broker's data; if they vanish repeatedly, a policy removes
+/// them.
 const MIN_MISSING_TIMES: i64 = 2;
 
 pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {

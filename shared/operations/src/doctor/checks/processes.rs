@@ -1,4 +1,4 @@
-//! Schedulers and workers that are silent, not ready, or of another version.
+//! Checks for schedulers and workers that are silent, not ready, or of another version.
 
 use super::{MAX_HEARTBEAT_AGE_MS, join_first};
 use crate::doctor::facts::Facts;
@@ -28,7 +28,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         let names = idle.iter().map(|process| format!("{} {}", process.kind, process.name));
         found.push(Finding::new(Code::ProcessNotReady, join_first(names)));
     }
-    let others: Vec<_> = alive.iter().filter(|it| it.version != facts.version).collect();
+    let others: Vec<_> = alive.iter().filter(|process| process.version != facts.version).collect();
     if !others.is_empty() {
         let names = others.iter().map(|process| format!("{} {}", process.name, process.version));
         let text = format!("this is {}; {}", facts.version, join_first(names));

@@ -1,4 +1,4 @@
-//! Whether the database's schema is this program's.
+//! Checks that the database's schema is this program's.
 
 use super::join_first;
 use crate::doctor::facts::Facts;
@@ -22,7 +22,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
             database.invalid_indexes.iter().map(|one| format!("{} of {}", one.index, one.table));
         found.push(Finding::new(Code::IndexInvalid, join_first(each)));
     }
-    // That migrations are missing is told above.
+    // Missing migrations are reported above.
     if let Err(why) = &database.rows
         && migrations.missing.is_empty()
     {

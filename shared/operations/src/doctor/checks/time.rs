@@ -1,4 +1,4 @@
-//! Clocks, time zones, and what became of a jump.
+//! Checks clocks, time zones, and clock jumps.
 
 use sexton_model::zone::tz_data_version;
 
@@ -7,7 +7,7 @@ use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::text::{duration, instant};
 
-/// Clocks of hosts that keep time differ by less.
+/// Synchronised clocks differ by less.
 const MAX_CLOCK_OFFSET_MS: i64 = 1_000;
 
 pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {

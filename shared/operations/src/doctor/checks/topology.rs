@@ -1,4 +1,4 @@
-//! Whether the namespace has its queues and its exchange, with their arguments.
+//! Checks that the namespace's queues and exchange exist with the right arguments.
 
 use super::join_first;
 use crate::doctor::facts::Facts;
@@ -11,7 +11,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         let count = examined.missing.len();
         let text = format!("{count} do not exist: {}", join_first(&examined.missing));
         let finding = Finding::new(Code::TopologyMissing, text);
-        // A declare of them all would stop at what exists with other arguments.
+        // A declaration of all would stop at those that exist with other arguments.
         let in_the_way = !examined.mismatches.is_empty() || !examined.refused.is_empty();
         found.push(if in_the_way { finding.without_fix() } else { finding });
     }

@@ -1,4 +1,4 @@
-//! Verify tasks that nobody can be asked, so that requeues wait.
+//! Checks for verify tasks that no worker offers, so that requeues wait.
 
 use super::join_first;
 use crate::doctor::facts::Facts;

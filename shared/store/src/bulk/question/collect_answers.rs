@@ -1,4 +1,4 @@
-//! What questions have said, and what becomes of their items.
+//! Judges the answers of questions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,10 +20,10 @@ use crate::error::parse_column;
 use crate::open::parse_attempt_number;
 use crate::operator::{NewAction, record_bulk_actions, transitions};
 
-/// The longest note of an item, in characters.
+/// Maximum length of an item's note, in characters.
 const MAX_NOTE_CHARS: usize = 500;
 
-/// Judges the items whose questions have ended; those whose rows somebody holds come up again.
+/// Judges the items whose questions have ended; items with locked rows come up again.
 pub(super) async fn collect_answers(
     connection: &mut PgConnection,
     asker: &LockedBulk,
@@ -55,12 +55,12 @@ pub(super) async fn collect_answers(
     }
     let (locked, busy) = lock_judged(connection, &judged).await?;
     judged.retain(|(ended, _)| {
-        // Somebody may have begun it before the lock: then it is waited for, and heard.
+        // A worker may have begun it before the lock: then its answer still counts.
         let begun =
             ended.overdue && locked.get(&ended.question).is_none_or(|it| !is_waiting(&it.state));
         !busy.contains(&ended.execution_id) && !busy.contains(&ended.question) && !begun
     });
-    // Those that wait are looked at once more when their turn comes.
+    // Waiting items are checked once more at their turn.
     let ordinals: Vec<i64> = judged.iter().map(|(ended, _)| ended.ordinal).collect();
     let edited = find_edited(connection, asker.id, &ordinals).await?;
     for (ended, answer) in &mut judged {
@@ -73,7 +73,7 @@ pub(super) async fn collect_answers(
     record_answers(connection, asker.id, &judged, &resolved, round).await
 }
 
-/// Whether a question in this state is begun by nobody yet.
+/// Returns whether no worker has begun a question in this state.
 fn is_waiting(state: &str) -> bool {
     matches!(state, "pending" | "retrying")
 }
@@ -109,8 +109,8 @@ async fn list_ended_questions(
     .await?)
 }
 
-/// Locks what is to be moved, in the order of the ids: executions that are resolved, questions that failed. And says
-/// which of them somebody else holds.
+/// Locks the rows that will move, in the order of the ids: executions to resolve, and failed questions. Returns those
+/// that another transaction has locked.
 async fn lock_judged(
     connection: &mut PgConnection,
     judged: &[(EndedQuestion, VerifyAnswer)],
@@ -135,8 +135,8 @@ async fn lock_judged(
     Ok((locked, busy))
 }
 
-/// Resolves what has happened, gives up the questions that failed (the graveyard is for what somebody has to put
-/// right), and records both. Returns the executions that are resolved.
+/// Resolves executions whose effect has happened, discards failed questions (the failed list is for failures that an
+/// operator must handle), and records both. Returns the resolved executions.
 async fn apply_answers(
     connection: &mut PgConnection,
     asker: &LockedBulk,
@@ -184,7 +184,7 @@ async fn apply_answers(
     Ok(resolved.into_iter().collect())
 }
 
-/// Takes back questions that nobody has begun and whose rows are locked; their tickets open nothing any more.
+/// Cancels questions that no worker has begun and whose rows are locked; their tickets open nothing any more.
 async fn cancel_questions(
     connection: &mut PgConnection,
     questions: &[Uuid],

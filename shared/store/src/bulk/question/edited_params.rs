@@ -1,4 +1,4 @@
-//! An answer about other params is none.
+//! An answer about other params does not count.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ use sqlx::PgConnection;
 use crate::StoreError;
 use crate::client_timeout::WithTimeout;
 
-/// Which of these items are of executions whose params somebody has changed since their question was asked, or whose
-/// question retention has removed, so that nobody can tell. To be asked with the executions locked; an edit before
-/// the lock is seen, and none comes while it is held.
+/// Returns the items among these whose executions' params have changed since their question, or whose question
+/// retention has removed, so that a change cannot be ruled out. Call it with the executions locked: it sees an
+/// earlier edit, and the lock keeps later ones out.
 pub(in crate::bulk) async fn find_edited(
     connection: &mut PgConnection,
     bulk: i64,

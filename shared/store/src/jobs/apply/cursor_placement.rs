@@ -1,4 +1,4 @@
-//! Where a job's firings go on after an apply, and what becomes of those that it leaves behind. Pure.
+//! Computes a job's cursor after an apply, and the gaps for the firings that it leaves behind. Pure.
 
 use chrono::{DateTime, Utc};
 use sexton_model::job::JobSpec;
@@ -10,14 +10,14 @@ use sexton_model::zone::tz_data_version;
 use crate::StoreError;
 use crate::jobs::Job;
 
-/// A job to be applied, and its schedule made ready; `None` for one that cannot be read.
+/// A job to apply, and its prepared schedule; `None` if that cannot be read.
 #[derive(Clone, Copy)]
 pub(super) struct PreparedJob<'a> {
     pub(super) spec: &'a JobSpec,
     pub(super) timetable: Option<&'a Timetable>,
 }
 
-/// Where a job's cursor stands, what it was computed by, and how many of its runs are used up.
+/// A job's cursor, the version of the data that computed it, and the number of runs used.
 pub(super) struct CursorPlacement {
     pub(super) cursor: Option<Cursor>,
     pub(super) planned_until: Option<DateTime<Utc>>,
@@ -26,7 +26,7 @@ pub(super) struct CursorPlacement {
 }
 
 impl CursorPlacement {
-    /// Of a job that starts under its schedule; one that cannot be read is refused elsewhere.
+    /// Places the cursor of a job that starts under its schedule; an unreadable one is refused elsewhere.
     pub(super) fn start(ready: PreparedJob<'_>, runs_used: i32, at: DateTime<Utc>) -> Self {
         let PreparedJob { spec, timetable } = ready;
         let timetable = timetable.map(|timetable| timetable.clone().since(Some(at)));
@@ -46,25 +46,25 @@ fn runs_left(spec: &JobSpec, used: i32) -> Option<u32> {
     spec.constraints.runs_left(used.max(0) as u32)
 }
 
-/// What has its time up to `at` and is not accounted for, of a job that does not go on with it: one gap of
-/// that reason, and those of excluded days.
+/// Returns the firings due by `at` and not accounted for, of a job that does not continue them: one gap with that
+/// reason, and those of excluded days.
 pub(in crate::jobs) fn left_behind(
     job: &Job,
     cursor: Option<Cursor>,
     reason: GapReason,
     at: DateTime<Utc>,
 ) -> Vec<Gap> {
-    // A schedule that cannot be read has no firings that could be counted.
+    // A schedule that cannot be read has no countable firings.
     let (Ok(timetable), Some(cursor)) = (job.timetable(), cursor) else { return Vec::new() };
     let from = job.planned_until.unwrap_or(cursor.nominal);
     let excluded = excluded_gaps(&timetable, from, at, false);
     nominal_gap(&timetable, cursor.nominal, at, reason).into_iter().chain(excluded).collect()
 }
 
-/// Where `job`, which was `old`, goes on as it is to be, and its gaps.
+/// Places the cursor of `job`, which was `old`, and returns its gaps.
 ///
-/// The runs that are used up stay so while there is a limit, whatever it is: a larger one lets a job go
-/// on that had come to its end.
+/// The number of runs used stays as long as there is a limit, even another one: a larger one lets a finished job
+/// continue.
 pub(super) fn reschedule(
     job: &Job,
     old: &JobSpec,

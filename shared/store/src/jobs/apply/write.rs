@@ -1,5 +1,5 @@
-//! The statements of an apply, each for a batch. A definition travels as JSON with the columns' names
-//! and becomes a row by `jsonb_populate_recordset`, so that no list of arrays has to be kept in step.
+//! The statements of an apply, each for a batch. A definition travels as JSON with the columns' names and becomes a
+//! row by `jsonb_populate_recordset`, so that no list of arrays has to be kept in step.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -76,8 +76,9 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Remembers that a file has these one-shot jobs still, so that [retention](crate::retention) keeps them: without its
-/// row each would be a new job, and run again. Once a day for each. Returns whether there was any.
+/// Records, once a day for each, that a file still contains these one-shot jobs, so that
+/// [retention](crate::retention) keeps them: without its row each would be a new job, and run again. Returns whether
+/// it wrote any.
 pub(super) async fn touch(
     connection: &mut PgConnection,
     over: &[Uuid],
