@@ -88,7 +88,7 @@ fn a_stretch_with_more_firings_than_are_wanted_says_where_it_goes_on() {
 fn what_was_claimed_and_no_schedule_has_is_listed_in_its_place_once_and_page_by_page() {
     let history = ScheduleHistory::new(vec![every(1, seconds(9), 10)], None);
     let key = |after: i64| format!("every-{}", seconds(after).format("%FT%TZ"));
-    // Two of before the job, one that the schedule has as well, one that it does not have.
+    // Two from before the job, one that the schedule has as well, one that it does not have.
     let claimed: Vec<_> = [-20, -10, 20, 25].map(|after| (seconds(after), key(after))).into();
     let expected =
         [(-20, None), (-10, None), (10, Some(1)), (20, Some(1)), (25, None), (30, Some(1))];
@@ -186,7 +186,7 @@ fn an_excluded_firing_is_told_as_such_before_its_gap_is_there_and_within_a_longe
     let excluded = Disposition::NotRun("excluded".to_owned());
     for (gaps, others) in [
         (vec![over("outside_window")], Disposition::NotRun("outside_window".to_owned())),
-        // What belongs to excluded days says nothing of those around them.
+        // Excluded days say nothing about the firings around them.
         (vec![over("excluded")], Disposition::Unknown(UnknownReason::Unaccounted)),
         (vec![], Disposition::Unknown(UnknownReason::Unaccounted)),
     ] {
@@ -234,7 +234,7 @@ fn what_has_no_record_is_told_by_the_job() {
 }
 
 proptest! {
-    /// Second by second, over schedules that follow one another.
+    /// Second by second, over successive schedules.
     #[test]
     fn the_firings_of_a_history_are_those_of_a_walk(
         changes in prop::collection::vec((1_i64..40, 1_u64..20), 1..6),

@@ -16,7 +16,7 @@ use super::Pattern;
 /// From this length on, a run of mixed letters and digits is an id.
 const MIN_ID_CHARS: usize = 8;
 
-/// Bytes of the run at the beginning.
+/// Returns the length of the run at the beginning, in bytes.
 pub(super) fn length(text: &str) -> usize {
     text.char_indices().find(|(_, c)| !c.is_alphanumeric()).map_or(text.len(), |(at, _)| at)
 }
@@ -40,7 +40,7 @@ pub(super) fn put(run: &str, out: &mut Pattern) {
     }
 }
 
-/// Decimals, groups of thousands and signs belong to their number: what only joins two numbers goes.
+/// Removes separators that belong to a number: decimals, groups of thousands and signs.
 fn number(out: &mut Pattern) {
     if out.text.ends_with("<n>.") || out.text.ends_with("<n>,") {
         out.text.pop();

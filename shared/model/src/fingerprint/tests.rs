@@ -62,7 +62,7 @@ fn a_long_message_is_read_in_part_and_its_pattern_is_bounded() {
     assert_eq!(fingerprint("a", &format!("{line}more")), same);
 }
 
-/// A part of a message that stands for something, as it may be this time and as it may be another.
+/// Two values of a changing part of a message.
 fn changing() -> impl Strategy<Value = (String, String)> {
     let of = |pattern: &'static str| (pattern, pattern).prop_map(|pair: (String, String)| pair);
     prop_oneof![

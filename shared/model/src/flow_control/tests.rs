@@ -62,7 +62,7 @@ fn a_destination_of_which_everything_was_accepted_is_forgotten() {
     flow.observe(&full, response(0, 1), at(0));
     flow.observe(&full, Response { accepted: 1, refused: 0, drained: true }, at(5));
     assert_eq!(flow, FlowControl::default());
-    // And one that was never limited is not remembered.
+    // A destination that was never limited is not recorded.
     flow.observe(&full, response(500, 0), at(5));
     assert_eq!(flow, FlowControl::default());
 }
@@ -108,7 +108,7 @@ fn what_a_small_window_does_not_use_goes_to_the_others() {
 }
 
 proptest! {
-    /// Max-min fairness: nobody gets less than an equal part, unless its window is smaller.
+    /// Max-min fairness: no destination gets less than an equal part, unless its window is smaller.
     #[test]
     fn shares_are_fair_and_use_up_what_can_be_used(
         total in 0_usize..2_000,
@@ -122,8 +122,8 @@ proptest! {
         }
     }
 
-    /// However a queue responds, its destination is probed again within half a minute, never gets
-    /// more than a full window, and its tickets wait for five minutes at most.
+    /// However a queue responds, its destination is probed again within half a minute, never gets more than a full
+    /// window, and its tickets wait for at most five minutes.
     #[test]
     fn no_responses_starve_or_flood_a_destination(
         responses in prop::collection::vec((0_usize..=500, 0_usize..=500, any::<bool>(), 0_i64..60), 1..60),

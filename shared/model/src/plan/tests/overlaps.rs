@@ -41,7 +41,7 @@ proptest! {
         prop_assert_eq!(runs(&skipped), first);
         prop_assert_eq!(allowed.gaps, skipped.gaps);
         prop_assert_eq!(allowed.firings.len(), skipped.firings.len());
-        // Of a job that queues the first runs and one waits; of one that replaces it is the newest.
+        // Of a job that queues the first runs and one waits; of one that replaces only the newest runs.
         let planned = |overlap| plan(&PlanInput { overlap, ..allow }, now).firings;
         let run_or_wait = |firings: &[Firing]| -> Vec<usize> {
             let such = |firing: &Firing| !matches!(firing.disposition, Disposition::Skipped(_));
