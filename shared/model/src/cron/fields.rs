@@ -82,7 +82,7 @@ impl Dialect {
     }
 }
 
-fn resolve_macro<'a>(name: &str, rest: &[&str]) -> Result<Fields<'a>, CronError> {
+fn resolve_macro<'a>(name: &str, remaining: &[&str]) -> Result<Fields<'a>, CronError> {
     let refused = |item, reason| Err(CronError::at(None, item, reason));
     match name {
         "@reboot" => return refused(name, Reason::Reboot),
@@ -92,7 +92,7 @@ fn resolve_macro<'a>(name: &str, rest: &[&str]) -> Result<Fields<'a>, CronError>
     let Some((_, fields)) = MACROS.iter().find(|(known, _)| *known == name) else {
         return refused(name, Reason::UnknownMacro);
     };
-    if let Some(word) = rest.first() {
+    if let Some(word) = remaining.first() {
         return refused(word, Reason::AfterMacro);
     }
     let [minute, hour, day_of_month, month, day_of_week] = *fields;

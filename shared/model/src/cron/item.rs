@@ -79,7 +79,7 @@ impl Item {
             let phases = u8::try_from(step).map_or(last, |step| last.min(min + (step - 1)));
             return Ok(Self::stepped(any(first, phases), max, step));
         }
-        let range = form.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let range = form.strip_prefix('(').and_then(|remaining| remaining.strip_suffix(')'));
         let (from, to) =
             range.and_then(|range| range.split_once('-')).ok_or(Reason::MalformedSpread)?;
         let (from, to) = parse_range(field, from, to)?;
@@ -135,8 +135,8 @@ fn parse_base(field: Field, base: &str) -> Result<(u8, Option<u8>), Reason> {
     if base.starts_with('?') && !field.is_day() {
         return Err(Reason::QuestionMark);
     }
-    if let Some(rest) = base.strip_prefix(['*', '?']) {
-        return if rest.is_empty() { Ok((min, Some(max))) } else { Err(Reason::Trailing) };
+    if let Some(remaining) = base.strip_prefix(['*', '?']) {
+        return if remaining.is_empty() { Ok((min, Some(max))) } else { Err(Reason::Trailing) };
     }
     let Some((start, end)) = base.split_once('-') else {
         return Ok((parse_value(field, base)?, None));

@@ -60,13 +60,13 @@ pub fn is_secret(name: &str) -> bool {
 /// Masks the password of each address.
 fn address(text: &str) -> String {
     let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("://") {
+    let mut remaining = text;
+    while let Some((before, after)) = remaining.split_once("://") {
         out.push_str(before);
         out.push_str("://");
         let end =
             after.find(|c: char| c.is_whitespace() || "/?#\"'".contains(c)).unwrap_or(after.len());
-        rest = match after[..end].rsplit_once('@') {
+        remaining = match after[..end].rsplit_once('@') {
             Some((user, host)) => {
                 let (user, password) = user.split_once(':').unwrap_or((user, ""));
                 out.push_str(user);
@@ -80,7 +80,7 @@ fn address(text: &str) -> String {
             None => after,
         };
     }
-    out + rest
+    out + remaining
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ pub(super) struct Quotes {
 
 impl Quotes {
     /// Returns the length of the quoted part at the beginning, in bytes; `last` is the character written before it.
-    pub(super) fn match_length(&mut self, rest: &str, last: Option<char>) -> Option<usize> {
-        let open = rest.chars().next()?;
+    pub(super) fn match_length(&mut self, remaining: &str, last: Option<char>) -> Option<usize> {
+        let open = remaining.chars().next()?;
         let close = match open {
             '"' | '\'' | '`' => open,
             '“' => '”',
@@ -33,7 +33,7 @@ impl Quotes {
         {
             return None;
         }
-        let inside = &rest[open.len_utf8()..];
+        let inside = &remaining[open.len_utf8()..];
         let end = inside
             .match_indices(close)
             .map(|(at, _)| at + close.len_utf8())
@@ -46,20 +46,23 @@ impl Quotes {
 }
 
 /// Returns the placeholder for the beginning, and how many bytes it replaces.
-pub(super) fn match_placeholder(rest: &str, last: Option<char>) -> Option<(&'static str, usize)> {
+pub(super) fn match_placeholder(
+    remaining: &str,
+    last: Option<char>,
+) -> Option<(&'static str, usize)> {
     let begins = last.is_none_or(|last| !last.is_alphanumeric() && !matches!(last, '>' | '_'));
-    let ahead = &rest.as_bytes()[..rest.len().min(MAX_AHEAD)];
+    let ahead = &remaining.as_bytes()[..rest.len().min(MAX_AHEAD)];
     let first = *ahead.first()?;
     if !begins || !first.is_ascii() || first.is_ascii_whitespace() {
         return None;
     }
-    if let Some(length) = path(rest, last) {
+    if let Some(length) = path(remaining, last) {
         return Some(("<path>", length));
     }
     if !(first.is_ascii_alphanumeric() || first == b':') {
         return None;
     }
-    if let Some(length) = url(rest) {
+    if let Some(length) = url(remaining) {
         return Some(("<url>", length));
     }
     if let Some(length) = email(ahead) {
@@ -82,35 +85,36 @@ fn word_continues(bytes: &[u8], length: usize) -> bool {
 }
 
 /// Returns the length of a path or URL, without the sentence's punctuation after it.
-fn token_length(rest: &str) -> usize {
+fn token_length(remaining: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>()[]{},;|“”‘’«»".contains(c);
-    let end = rest.find(ends).unwrap_or(rest.len());
-    rest[..end].trim_end_matches(['.', ':', '!', '?']).len()
+    let end = remaining.find(ends).unwrap_or(remaining.len());
+    remaining[..end].trim_end_matches(['.', ':', '!', '?']).len()
 }
 
-fn url(rest: &str) -> Option<usize> {
-    let bytes = rest.as_bytes();
+fn url(remaining: &str) -> Option<usize> {
+    let bytes = remaining.as_bytes();
     let scheme =
         count(&bytes[..bytes.len().min(20)], |b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
     if !bytes[0].is_ascii_alphabetic() || !bytes[scheme..].starts_with(b"://") {
         return None;
     }
-    let length = token_length(rest);
+    let length = token_length(remaining);
     (length > scheme + 3).then_some(length)
 }
 
 /// Matches a path that begins at a root, at `.`, `..` or `~`, or on a drive. `and/or` does not.
-fn path(rest: &str, last: Option<char>) -> Option<usize> {
+fn path(remaining: &str, last: Option<char>) -> Option<usize> {
     if !last.is_none_or(|last| " (=[{,;:|".contains(last)) {
         return None;
     }
-    let bytes = rest.as_bytes();
+    let bytes = remaining.as_bytes();
     let drive = bytes[0].is_ascii_alphabetic()
         && (bytes[1..].starts_with(b":\\") || bytes[1..].starts_with(b":/"))
         && !bytes[1..].starts_with(b"://");
-    let begins = ["/", "./", "../", "~/", "\\\\"].iter().any(|root| rest.starts_with(root));
-    let length = token_length(rest);
-    let named = rest[..length].bytes().any(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80);
+    let begins = ["/", "./", "../", "~/", "\\\\"].iter().any(|root| remaining.starts_with(root));
+    let length = token_length(remaining);
+    let named =
+        remaining[..length].bytes().any(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80);
     ((drive || begins) && named).then_some(length)
 }
 

@@ -64,10 +64,10 @@ fn is_id(run: &str) -> bool {
         return false;
     }
     let mut turns = 0;
-    let mut was = None;
+    let mut previous = None;
     for character in run.chars() {
-        turns += usize::from(was != Some(is_digit(character)));
-        was = Some(is_digit(character));
+        turns += usize::from(previous != Some(is_digit(character)));
+        previous = Some(is_digit(character));
     }
     let hexadecimal = run.chars().all(|c| c.is_ascii_hexdigit());
     // Digits and one letter are more likely a number with its unit.

@@ -90,8 +90,8 @@ proptest! {
         words in words(), parts in prop::collection::vec(changing(), 1..5),
         before in "(|: |, |\\(|=|; )", class in "[a-z_]{1,10}",
     ) {
-        let joined = |which: fn(&(String, String)) -> &String| {
-            let parts: Vec<&str> = parts.iter().map(|part| which(part).as_str()).collect();
+        let joined = |variant: fn(&(String, String)) -> &String| {
+            let parts: Vec<&str> = parts.iter().map(|part| variant(part).as_str()).collect();
             let mut text = words.join(" ");
             for part in parts {
                 text.push_str(if before.is_empty() { " " } else { &before });

@@ -22,12 +22,12 @@ fn a_queue_that_refuses_everything_gets_one_probe_after_a_longer_rest_each_time(
     let mut waits = Vec::new();
     for _ in 0..9 {
         let wait = flow.observe(&full, response(0, 500), at(now)).num_seconds();
-        let rest = wait.min(30);
-        assert_eq!(flow.window(&full, at(now + rest - 1)), 0, "it rests");
-        assert_eq!(flow.window(&full, at(now + rest)), 1, "then it is probed");
+        let pause = wait.min(30);
+        assert_eq!(flow.window(&full, at(now + pause - 1)), 0, "it rests");
+        assert_eq!(flow.window(&full, at(now + pause)), 1, "then it is probed");
         assert_eq!(flow.window(&destination(2), at(now)), FULL_WINDOW, "others are not limited");
         waits.push(wait);
-        now += rest;
+        now += pause;
     }
     assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
 }

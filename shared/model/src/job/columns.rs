@@ -104,7 +104,7 @@ impl ScheduleConstraints {
             end: columns.end.map(moment).transpose()?,
             exclude: Exclusions::from_texts(columns.exclude)?,
             jitter: columns.jitter_ms.map(|ms| Duration::from_millis(ms.max(0) as u64)),
-            max_runs: columns.max_runs.map(|most| most.max(0) as u32),
+            max_runs: columns.max_runs.map(|limit| limit.max(0) as u32),
         })
     }
 }

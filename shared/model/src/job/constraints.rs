@@ -29,6 +29,6 @@ impl ScheduleConstraints {
 
     /// Returns how many more firings may run after `used` of them; `None`: any number.
     pub fn runs_left(&self, used: u32) -> Option<u32> {
-        self.max_runs.map(|most| most.saturating_sub(used))
+        self.max_runs.map(|limit| limit.saturating_sub(used))
     }
 }

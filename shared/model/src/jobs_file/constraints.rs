@@ -16,7 +16,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, given: &[&str]) -> ScheduleC
         end: moment(fields, "end"),
         exclude: exclude(fields),
         jitter: fields.duration("jitter", JITTER),
-        max_runs: fields.integer("max_runs", MAX_RUNS).map(|most| most as u32),
+        max_runs: fields.integer("max_runs", MAX_RUNS).map(|limit| limit as u32),
     };
     let repeats = given.iter().any(|kind| *kind != "at");
     for name in ["start", "end", "exclude", "max_runs"] {

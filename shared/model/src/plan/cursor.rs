@@ -32,10 +32,12 @@ impl Cursor {
     ) -> Self {
         // An instant that was past when the job was applied is due since then.
         let once = matches!(schedule, Schedule::At { .. });
-        let most = constraints.jitter.and_then(|most| TimeDelta::from_std(most).ok());
+        let max_jitter =
+            constraints.jitter.and_then(|max_jitter| TimeDelta::from_std(max_jitter).ok());
         let possible = |nominal: &DateTime<Utc>| {
             let later = next_fire_at - *nominal;
-            later >= TimeDelta::zero() && (once || most.is_some_and(|most| later < most))
+            later >= TimeDelta::zero()
+                && (once || max_jitter.is_some_and(|max_jitter| later < max_jitter))
         };
         let nominal = next_nominal_at.filter(possible).unwrap_or(next_fire_at);
         Self { nominal, due: next_fire_at }

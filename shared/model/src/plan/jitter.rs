@@ -21,8 +21,8 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    pub(super) fn new(name: &str, most: Duration) -> Self {
-        Self { name: name.to_owned(), max_ms: to_millis(most) }
+    pub(super) fn new(name: &str, max: Duration) -> Self {
+        Self { name: name.to_owned(), max_ms: to_millis(max) }
     }
 
     /// Returns when the firing at `nominal` becomes due; `next` is the nominal time after it.
@@ -35,7 +35,7 @@ impl Jitter {
     }
 
     /// Returns the exclusive upper bound of the delay.
-    pub(super) const fn most(&self) -> TimeDelta {
+    pub(super) const fn max_delay(&self) -> TimeDelta {
         TimeDelta::milliseconds(self.max_ms)
     }
 }
@@ -82,7 +82,7 @@ mod tests {
             let next = next.map(|seconds| at(nominal + seconds));
             let due = jitter.due(at(nominal), next);
             prop_assert_eq!(due, jitter.due(at(nominal), next));
-            prop_assert!(at(nominal) <= due && due - at(nominal) < jitter.most());
+            prop_assert!(at(nominal) <= due && due - at(nominal) < jitter.max_delay());
             prop_assert!(next.is_none_or(|next| due < next));
         }
     }

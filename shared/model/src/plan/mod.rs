@@ -219,7 +219,7 @@ fn apply_misfire_policy(
     let runs_from = match late_runs(misfire) {
         0 => on_time_from,
         _ if superseded => on_time_from,
-        most => firings.nth_last(in_window_from, on_time_from, most).unwrap_or(in_window_from),
+        limit => firings.nth_last(in_window_from, on_time_from, limit).unwrap_or(in_window_from),
     };
     let given_up = match misfire.policy {
         MisfirePolicy::Skip => GapReason::MisfireSkip,

@@ -75,7 +75,7 @@ impl Timetable {
             start: constraints.start.map(|start| start.instant(self.zone)),
             end: constraints.end.map(|end| end.instant(self.zone)),
             exclude: constraints.exclude.clone(),
-            jitter: constraints.jitter.map(|most| Jitter::new(name, most)),
+            jitter: constraints.jitter.map(|max| Jitter::new(name, max)),
             ..self
         }
     }
@@ -150,7 +150,7 @@ impl Timetable {
     pub(super) fn spread_from(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match (&self.rule, &self.jitter) {
             (Rule::Once(_), _) => Some(DateTime::<Utc>::MIN_UTC),
-            (_, Some(jitter)) => Some(at.checked_sub_signed(jitter.most()).unwrap_or(at)),
+            (_, Some(jitter)) => Some(at.checked_sub_signed(jitter.max_delay()).unwrap_or(at)),
             (_, None) => None,
         }
     }

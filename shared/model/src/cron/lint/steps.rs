@@ -77,9 +77,9 @@ pub(super) fn uneven(fields: Fields<'_>) -> Vec<Finding> {
         if step >= *size || size.is_multiple_of(step) {
             return None;
         }
-        let rest = size - (size - 1) / step * step;
+        let remaining = size - (size - 1) / step * step;
         let message = format!(
-            "*/{step} in the {field} begins anew at 0, so the last step is {rest}{unit} in place of {step}{unit}"
+            "*/{step} in the {field} begins anew at 0, so the last step is {remaining}{unit} in place of {step}{unit}"
         );
         let instead = format!("every = \"{step}{unit}\", or a step that divides {size}");
         Some(Finding::new(Code::UnevenStep, Severity::Warning, message, instead))

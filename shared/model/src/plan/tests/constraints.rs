@@ -189,7 +189,7 @@ proptest! {
                 prop_assert_eq!(became, None, "{} was not due at {}", firing, now);
             }
         }
-        prop_assert!(job.constraints.max_runs.is_none_or(|most| ledger.runs <= most));
+        prop_assert!(job.constraints.max_runs.is_none_or(|limit| ledger.runs <= limit));
         // Only firings have a disposition.
         let there: Vec<_> = job.nominal(began, minute(LAST)).iter().map(|(at, _)| *at).collect();
         prop_assert!(ledger.became.keys().all(|firing| there.contains(firing)));
@@ -269,9 +269,9 @@ fn a_limit_is_used_up_by_the_oldest_and_what_is_due_then_is_past_the_end() {
     assert_eq!(first.firings.len(), 3);
     let next_fire_at = first.next_fire_at.unwrap();
     assert_eq!(next_fire_at, at("2026-01-01T00:00:30Z"));
-    let rest = plan_at_most(&PlanInput { next_fire_at, ..due }, Some(0), now);
-    assert_eq!((rest.firings.len(), rest.next_fire_at), (0, None));
-    assert_eq!((rest.gaps[0].count, rest.gaps[0].reason), (2, GapReason::PastEnd));
+    let plan = plan_at_most(&PlanInput { next_fire_at, ..due }, Some(0), now);
+    assert_eq!((plan.firings.len(), plan.next_fire_at), (0, None));
+    assert_eq!((plan.gaps[0].count, plan.gaps[0].reason), (2, GapReason::PastEnd));
     let all = plan_at_most(&due, Some(5), now);
     assert_eq!((all.firings.len(), all.next_fire_at), (5, Some(at("2026-01-01T00:00:50Z"))));
 }

@@ -9,7 +9,7 @@ use crate::plan::{Gap, GapReason, Plan, PlanInput, Timetable, before, build_rows
 
 /// The reference for [`crate::plan::plan`].
 pub(super) fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
-    let Stretch { firings, next } = Stretch::look(due.timetable, due.next_fire_at, now);
+    let Stretch { firings, next } = Stretch::find(due.timetable, due.next_fire_at, now);
     let dues: Vec<_> = firings.iter().map(|firing| due.timetable.due(*firing)).collect();
     let (kept_from, gaps) = not_executed(&firings, &dues, &due.misfire, now);
     Plan {
@@ -32,7 +32,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn look(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+    fn find(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>) -> Self {
         let mut firings = Vec::new();
         let mut next = Some(first).filter(|_| *timetable.schedule() != Schedule::None);
         while let Some(firing) = next.filter(|firing| timetable.due(*firing) <= now) {

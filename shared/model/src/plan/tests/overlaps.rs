@@ -48,8 +48,8 @@ proptest! {
             (0..firings.len()).filter(|index| such(&firings[*index])).collect()
         };
         let queued = planned(Overlap::Queue);
-        let most = if busy { 1 } else { 2 };
-        prop_assert_eq!(run_or_wait(&queued), (0..queued.len().min(most)).collect::<Vec<_>>());
+        let limit = if busy { 1 } else { 2 };
+        prop_assert_eq!(run_or_wait(&queued), (0..queued.len().min(limit)).collect::<Vec<_>>());
         let replaced = planned(Overlap::Replace);
         let newest: Vec<usize> = replaced.len().checked_sub(1).into_iter().collect();
         prop_assert_eq!(run_or_wait(&replaced), newest);
