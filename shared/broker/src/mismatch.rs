@@ -1,10 +1,9 @@
-//! Reads the broker's complaint about a queue or exchange that exists with other arguments.
+//! Parses the broker's error about a queue or exchange that exists with other arguments.
 //!
-//! The texts, from RabbitMQ 3.10 to 4.x:
-//! `PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in vhost '/': received
-//! the value '100' of type 'long' but current is none`. The protocol cuts them at 255 bytes.
+//! The texts, from RabbitMQ 3.10 to 4.x: `PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in
+//! vhost '/': received the value '100' of type 'long' but current is none`. The protocol cuts them at 255 bytes.
 
-/// The parts of the complaint.
+/// The parts of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub(crate) argument: String,
@@ -12,7 +11,7 @@ pub(crate) struct Mismatch {
     pub(crate) theirs: String,
 }
 
-/// Finds the parts; `None` if the text is another complaint.
+/// Finds the parts; `None` if the text is another error.
 pub(crate) fn parse(text: &str) -> Option<Mismatch> {
     let (_, rest) = text.split_once("inequivalent arg '")?;
     let (argument, rest) = rest.split_once('\'')?;

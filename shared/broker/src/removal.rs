@@ -1,4 +1,4 @@
-//! Taking a whole namespace away, with every message in it.
+//! Removes a whole namespace, with every message in it.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::topology::{self, TopologyError};
 const DECLARATION_SETTLE_TIME: Duration = Duration::from_secs(2);
 
 impl Link {
-    /// Deletes the queues and the exchange of this link's namespace, with every message in them; what is not there is
-    /// no error. Nothing else may be using the namespace. Of pools that are not named the queues stay. It begins
-    /// with a rest of two seconds.
+    /// Deletes the queues and the exchange of this link's namespace, with every message in them; missing ones are no
+    /// error. No other program may be using the namespace. Queues of pools that are not named stay. It begins with a
+    /// wait of two seconds.
     ///
     /// # Errors
     ///
-    /// [`TopologyError`]; what was deleted before stays deleted, and the call can be repeated.
+    /// [`TopologyError`]; earlier deletions stay, and the call can be repeated.
     pub async fn remove_namespace(&self, pools: &[PoolName]) -> Result<(), TopologyError> {
         tokio::time::sleep(DECLARATION_SETTLE_TIME).await;
         let opened = self.channel().await;
