@@ -44,7 +44,7 @@ struct Queues {
     /// Queues that did not confirm while nothing else was published.
     suspected: BTreeSet<String>,
     /// When the last confirm came.
-    heard: Option<Instant>,
+    last_confirm: Option<Instant>,
 }
 
 impl CircuitBreaker {
@@ -72,7 +72,7 @@ impl CircuitBreaker {
     /// Records a confirm at `now`.
     pub(crate) fn record_confirm(&self, generation: u64, now: Instant) {
         if let Some(mut queues) = self.of(generation) {
-            queues.heard = Some(now);
+            queues.last_confirm = Some(now);
         }
     }
 
@@ -86,12 +86,12 @@ impl CircuitBreaker {
         retry_at: Instant,
     ) {
         let Some(mut queues) = self.of(generation) else { return };
-        let others_speak = queues.heard.is_some_and(|heard| heard >= since);
+        let others_confirm = queues.last_confirm.is_some_and(|last_confirm| last_confirm >= since);
         let known = queues.silent.contains_key(queue);
-        if known || (others_speak && queues.silent.len() < MAX_TRACKED_QUEUES) {
+        if known || (others_confirm && queues.silent.len() < MAX_TRACKED_QUEUES) {
             queues.suspected.remove(queue);
             queues.silent.insert(queue.to_owned(), retry_at);
-        } else if !others_speak && queues.suspected.len() < MAX_TRACKED_QUEUES {
+        } else if !others_confirm && queues.suspected.len() < MAX_TRACKED_QUEUES {
             queues.suspected.insert(queue.to_owned());
         }
     }

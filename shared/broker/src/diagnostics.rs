@@ -151,7 +151,7 @@ impl Examiner<'_> {
 
     /// Returns the channel. An error closes a channel; the next request then gets another.
     async fn channel(&mut self) -> Result<Channel, String> {
-        if let Some(channel) = self.channel.take().filter(|it| it.status().connected()) {
+        if let Some(channel) = self.channel.take().filter(|channel| channel.status().connected()) {
             self.channel = Some(channel.clone());
             return Ok(channel);
         }
@@ -170,8 +170,8 @@ impl Examiner<'_> {
         let what = format!("queue {name}");
         let channel = self.channel().await?;
         let passive = QueueDeclareOptions::durable().passive();
-        let asking = channel.queue_declare(name.into(), passive, FieldTable::default());
-        let ready = match self.request(&what, asking).await? {
+        let request = channel.queue_declare(name.into(), passive, FieldTable::default());
+        let ready = match self.request(&what, request).await? {
             Answer::Done(queue) => queue.message_count(),
             other => {
                 self.record(&what, Permission::Configure, &other);
@@ -191,9 +191,9 @@ impl Examiner<'_> {
             let channel = self.channel().await?;
             let options = ExchangeDeclareOptions { passive, durable: true, ..Default::default() };
             let kind = ExchangeKind::Direct;
-            let asking =
+            let request =
                 channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-            let answer = self.request(&what, asking).await?;
+            let answer = self.request(&what, request).await?;
             self.record(&what, Permission::Configure, &answer);
             if !matches!(answer, Answer::Done(())) {
                 break;
@@ -208,9 +208,9 @@ impl Examiner<'_> {
             let channel = self.channel().await?;
             let passive = QueueDeclareOptions::durable().passive();
             let began = Instant::now();
-            let asking = channel.queue_declare(queue.into(), passive, FieldTable::default());
+            let request = channel.queue_declare(queue.into(), passive, FieldTable::default());
             // Any answer proves that the broker answers in time.
-            self.request("queue", asking).await?;
+            self.request("queue", request).await?;
             times.push(began.elapsed());
         }
         times.sort();
@@ -251,9 +251,9 @@ impl Examiner<'_> {
     async fn request<T>(
         &mut self,
         what: &str,
-        asking: impl Future<Output = lapin::Result<T>>,
+        request: impl Future<Output = lapin::Result<T>>,
     ) -> Result<Answer<T>, String> {
-        let error = match timeout(self.step, asking).await {
+        let error = match timeout(self.step, request).await {
             Ok(Ok(reply)) => return Ok(Answer::Done(reply)),
             Ok(Err(error)) => error,
             Err(_) => return Err(no_answer_message()),

@@ -109,8 +109,8 @@ mod tests {
     fn a_url_is_completed_but_not_overruled() {
         let plain = Endpoint::parse("amqp://u:secret@example.org/%2f").unwrap().uri();
         assert_eq!((plain.query.heartbeat, plain.query.frame_max), (Some(15), Some(16_384)));
-        let own = Endpoint::parse("amqp://h/%2f?heartbeat=60&frame_max=131072").unwrap().uri();
-        assert_eq!((own.query.heartbeat, own.query.frame_max), (Some(60), Some(131_072)));
+        let uri = Endpoint::parse("amqp://h/%2f?heartbeat=60&frame_max=131072").unwrap().uri();
+        assert_eq!((uri.query.heartbeat, uri.query.frame_max), (Some(60), Some(131_072)));
     }
 
     #[test]

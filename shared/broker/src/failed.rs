@@ -102,8 +102,8 @@ impl FailedQueue {
         // Restored only by the answers, so that a pass that lost one ends.
         let left = std::mem::take(&mut self.left);
         let one = || self.channel.basic_get((*self.queue).into(), BasicGetOptions::default());
-        let asking = join_all((0..requested).map(|_| one()));
-        let Ok(answers) = timeout(self.link.timeouts().step, asking).await else {
+        let requests = join_all((0..requested).map(|_| one()));
+        let Ok(answers) = timeout(self.link.timeouts().step, requests).await else {
             return Err(InspectError::Unavailable("no answer from the broker".to_owned()));
         };
         let close = self.link.timeouts().close;

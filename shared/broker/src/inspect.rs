@@ -63,8 +63,8 @@ pub(crate) async fn ask(
     queue: &str,
 ) -> Result<Depth, InspectError> {
     let options = QueueDeclareOptions::durable().passive();
-    let asking = channel.queue_declare(queue.into(), options, FieldTable::default());
-    match timeout(link.timeouts().step, asking).await {
+    let declare = channel.queue_declare(queue.into(), options, FieldTable::default());
+    match timeout(link.timeouts().step, declare).await {
         Ok(Ok(found)) => {
             Ok(Depth { ready: found.message_count(), consumers: found.consumer_count() })
         }

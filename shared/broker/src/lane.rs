@@ -115,7 +115,8 @@ impl Lane {
     /// after the policy that made it full is removed, until a consumer takes a message out. A new channel has no such
     /// memory.
     fn drop_refused_channel(&mut self, answers: &[Answer]) {
-        let refused = answers.iter().any(|it| matches!(it, Err(PublishError::Refused { .. })));
+        let refused =
+            answers.iter().any(|answer| matches!(answer, Err(PublishError::Refused { .. })));
         if refused && self.opened.is_none_or(|opened| opened.elapsed() >= MIN_REFUSED_CHANNEL_AGE) {
             self.channel = None;
         }
@@ -180,22 +181,22 @@ impl Lane {
                 Verdict::Settled(answer) => answer,
                 Verdict::OutOfStep => Err(self.channel_error("a confirm for another message")),
             };
-            let gone = match &answer {
+            let failure = match &answer {
                 Err(error @ (PublishError::Unavailable { .. } | PublishError::TimedOut { .. })) => {
                     Some(error.clone())
                 }
                 _ => None,
             };
             answers.push(answer);
-            if let Some(error) = gone {
+            if let Some(error) = failure {
                 // One timeout per window is enough; the other messages would wait as long in vain.
-                let rest = match error {
+                let error = match error {
                     PublishError::TimedOut { .. } => {
                         PublishError::unavailable("one before it hangs")
                     }
                     error => error,
                 };
-                answers.resize(window.len(), Err(rest));
+                answers.resize(window.len(), Err(error));
                 break;
             }
         }

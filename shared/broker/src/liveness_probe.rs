@@ -29,12 +29,12 @@ pub(crate) const PROTOCOL_HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 /// Waits until the broker answers, without a limit. Cancel-safe.
 pub(crate) async fn wait_until_responsive(endpoint: &Endpoint) {
     let mut probes = FuturesUnordered::new();
-    let mut asking = interval(PROBE_INTERVAL);
+    let mut ticks = interval(PROBE_INTERVAL);
     loop {
         tokio::select! {
-            _ = asking.tick() => probes.push(timeout(PROBE_TIMEOUT, probe(endpoint))),
+            _ = ticks.tick() => probes.push(timeout(PROBE_TIMEOUT, probe(endpoint))),
             // An error in time is an answer: a host has refused or reset, or the name does not resolve.
-            Some(heard) = probes.next() => if heard.is_ok() {
+            Some(answer) = probes.next() => if answer.is_ok() {
                 return;
             },
         }
@@ -76,9 +76,9 @@ mod tests {
             second.write_all(b"x").await.unwrap();
             second
         };
-        let (heard, _second) =
+        let (answer, _second) =
             tokio::join!(timeout(SOON, wait_until_responsive(&endpoint)), answering);
-        assert!(heard.is_ok());
+        assert!(answer.is_ok());
         let mut received = Vec::new();
         first.read_to_end(&mut received).await.unwrap();
         assert_eq!(received, PROTOCOL_HEADER, "it sent nothing more, and hung up");
@@ -98,8 +98,8 @@ mod tests {
             // Kept open, because a close would be an answer, too.
             (first, later)
         };
-        let (heard, _open) =
+        let (answer, _open) =
             tokio::join!(timeout(PROBE_TIMEOUT, wait_until_responsive(&endpoint)), answering);
-        assert!(heard.is_ok());
+        assert!(answer.is_ok());
     }
 }

@@ -13,9 +13,9 @@ pub(crate) struct Mismatch {
 
 /// Finds the parts; `None` if the text is another error.
 pub(crate) fn parse(text: &str) -> Option<Mismatch> {
-    let (_, rest) = text.split_once("inequivalent arg '")?;
-    let (argument, rest) = rest.split_once('\'')?;
-    let values = rest.split_once(": received ").map_or("", |(_, values)| values);
+    let (_, remaining) = text.split_once("inequivalent arg '")?;
+    let (argument, remaining) = remaining.split_once('\'')?;
+    let values = remaining.split_once(": received ").map_or("", |(_, values)| values);
     let (ours, theirs) = values.split_once(" but current is ").unwrap_or((values, ""));
     Some(Mismatch { argument: argument.to_owned(), ours: value(ours), theirs: value(theirs) })
 }

@@ -354,7 +354,7 @@ async fn next_event(attached: &mut Attached, link: &Link) -> ConsumerEvent {
                 sleep_until(*until).await;
                 ConsumerEvent::CheckDue(*second)
             }
-            Watchdog::Checking(asking, second) => ConsumerEvent::Checked(asking.await, *second),
+            Watchdog::Checking(check, second) => ConsumerEvent::Checked(check.await, *second),
         }
     };
     let generation = attached.generation;

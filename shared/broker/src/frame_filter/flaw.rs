@@ -49,36 +49,40 @@ impl PropertiesFlaw {
 ///
 /// The first flaw.
 pub(super) fn check(payload: &[u8]) -> Result<(), PropertiesFlaw> {
-    let mut rest = Reader(payload);
-    rest.take(FIXED_BYTES)?;
-    let flags = u16::from_be_bytes(rest.array()?);
+    let mut remaining = Reader(payload);
+    remaining.take(FIXED_BYTES)?;
+    let flags = u16::from_be_bytes(remaining.array()?);
     let has = |bit: u16| flags & (1 << bit) != 0;
     // In the order of the protocol: content type and encoding, headers, delivery mode, priority,
     // correlation id, reply-to, expiration, message id, timestamp, type, user, app and cluster id.
     for bit in (2..16).rev().filter(|bit| has(*bit)) {
         match bit {
-            13 => rest.table(MAX_DEPTH)?,
-            12 | 11 => drop(rest.take(1)?),
-            6 => drop(rest.take(8)?),
-            _ => rest.short_text()?,
+            13 => remaining.table(MAX_DEPTH)?,
+            12 | 11 => drop(remaining.take(1)?),
+            6 => drop(remaining.take(8)?),
+            _ => remaining.short_text()?,
         }
     }
     // The last two bits name no property.
-    if has(0) || has(1) || !rest.0.is_empty() { Err(PropertiesFlaw::Malformed) } else { Ok(()) }
+    if has(0) || has(1) || !remaining.0.is_empty() {
+        Err(PropertiesFlaw::Malformed)
+    } else {
+        Ok(())
+    }
 }
 
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], PropertiesFlaw> {
-        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(PropertiesFlaw::Malformed)?;
-        self.0 = rest;
+        let (taken, remaining) = self.0.split_at_checked(bytes).ok_or(PropertiesFlaw::Malformed)?;
+        self.0 = remaining;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], PropertiesFlaw> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(PropertiesFlaw::Malformed)?;
-        self.0 = rest;
+        let (taken, remaining) = self.0.split_first_chunk().ok_or(PropertiesFlaw::Malformed)?;
+        self.0 = remaining;
         Ok(*taken)
     }
 

@@ -68,16 +68,16 @@ impl FrameFilter {
         while !bytes.is_empty() {
             if self.left == 0 {
                 let wanted = HEAD_BYTES - self.held.len();
-                let (head, rest) = bytes.split_at(bytes.len().min(wanted));
+                let (head, remaining) = bytes.split_at(bytes.len().min(wanted));
                 self.held.extend_from_slice(head);
-                bytes = rest;
+                bytes = remaining;
                 if head.len() == wanted {
                     self.begin(out);
                 }
                 continue;
             }
-            let (part, rest) = bytes.split_at(bytes.len().min(self.left));
-            bytes = rest;
+            let (part, remaining) = bytes.split_at(bytes.len().min(self.left));
+            bytes = remaining;
             self.left -= part.len();
             match self.action {
                 FrameAction::Pass => out.extend_from_slice(part),
@@ -221,11 +221,11 @@ mod tests {
         ] {
             let bytes = [&frame(flags, properties)[..], &body].concat();
             let out = screened(&bytes, 1_000);
-            let (head, rest) = out.split_at(HEAD_BYTES + FIXED_BYTES);
+            let (head, remaining) = out.split_at(HEAD_BYTES + FIXED_BYTES);
             assert_eq!(head[..3], [CONTENT_HEADER, 0, 5]);
             assert_eq!(head[7..], [0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], "the size of the body");
-            assert!(rest.ends_with(&body));
-            let passed = String::from_utf8_lossy(rest);
+            assert!(remaining.ends_with(&body));
+            let passed = String::from_utf8_lossy(remaining);
             assert!(passed.contains(flaw.as_str()), "{passed}");
             assert_eq!(screened(&out, 7), out, "what took its place is flawed itself");
         }
@@ -239,14 +239,14 @@ mod tests {
 
     #[test]
     fn a_header_passes_up_to_the_lower_of_what_both_sides_ask_for() {
-        let most = MAX_PROPERTIES_BYTES + FRAME_BYTES;
+        let largest = MAX_PROPERTIES_BYTES + FRAME_BYTES;
         for (requested, proposed_frame_max, agreed) in [
             (16_384, 131_072, 16_384),
             (131_072, 16_384, 16_384),
             (0, 16_384, 16_384),
             (16_384, 0, 16_384),
-            (0, 0, most),
-            (u32::MAX, u32::MAX, most),
+            (0, 0, largest),
+            (u32::MAX, u32::MAX, largest),
         ] {
             for (bytes, passes) in [(agreed, true), (agreed + 1, false)] {
                 // Around the text: frame, fixed part, flags, sizes, name and type.

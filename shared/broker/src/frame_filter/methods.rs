@@ -13,9 +13,10 @@ const GET_OK: u16 = 71;
 
 /// Returns the largest frame, in bytes, that a broker proposes by this method; 0: no limit. `None`: another method.
 pub(super) fn proposed_frame_max(method: &[u8]) -> Option<u32> {
-    let rest = method.strip_prefix(&CONNECTION.to_be_bytes())?.strip_prefix(&TUNE.to_be_bytes())?;
+    let remaining =
+        method.strip_prefix(&CONNECTION.to_be_bytes())?.strip_prefix(&TUNE.to_be_bytes())?;
     // After the largest channel number.
-    rest.get(2..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    remaining.get(2..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 /// Overwrites invalid UTF-8 in the texts of a method that carries a message. Nothing depends on these texts, so their
@@ -29,25 +30,26 @@ pub(super) fn replace_invalid_texts(method: &mut [u8]) {
         (Some(BASIC), Some(GET_OK)) => &[9, 0],
         _ => return,
     };
-    let mut rest = &mut method[4..];
+    let mut remaining = &mut method[4..];
     for skipped in layout {
-        let Some((length, after)) =
-            rest.split_at_mut_checked(*skipped).and_then(|(_, rest)| rest.split_first_mut())
+        let Some((length, after)) = remaining
+            .split_at_mut_checked(*skipped)
+            .and_then(|(_, remaining)| remaining.split_first_mut())
         else {
             return;
         };
         let Some((text, after)) = after.split_at_mut_checked(usize::from(*length)) else { return };
         replace_invalid_utf8(text);
-        rest = after;
+        remaining = after;
     }
 }
 
 fn replace_invalid_utf8(mut bytes: &mut [u8]) {
     while let Err(error) = std::str::from_utf8(bytes) {
         let (_, wrong) = bytes.split_at_mut(error.valid_up_to());
-        let Some((first, rest)) = wrong.split_first_mut() else { return };
+        let Some((first, remaining)) = wrong.split_first_mut() else { return };
         *first = b'?';
-        bytes = rest;
+        bytes = remaining;
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn match_placeholder(
     last: Option<char>,
 ) -> Option<(&'static str, usize)> {
     let begins = last.is_none_or(|last| !last.is_alphanumeric() && !matches!(last, '>' | '_'));
-    let ahead = &remaining.as_bytes()[..rest.len().min(MAX_AHEAD)];
+    let ahead = &remaining.as_bytes()[..remaining.len().min(MAX_AHEAD)];
     let first = *ahead.first()?;
     if !begins || !first.is_ascii() || first.is_ascii_whitespace() {
         return None;
