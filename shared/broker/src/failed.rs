@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use batch_size::BatchSize;
 
 use crate::delivery::{AckOutcome, Delivery, HeldDeliveries};
-use crate::inspect::{InspectError, ask, is_missing};
+use crate::inspect::{InspectError, declare_passively, is_missing};
 use crate::link::Link;
 use crate::names::failed_queue;
 use crate::publish::{Publication, PublishError, Publisher};
@@ -62,7 +62,7 @@ impl FailedQueue {
         let opened = link.channel().await;
         let (_, channel) = opened.map_err(|error| InspectError::Unavailable(error.to_string()))?;
         let queue = failed_queue(link.namespace());
-        let left = ask(link, &channel, &queue).await?.ready;
+        let left = declare_passively(link, &channel, &queue).await?.ready;
         let (held_deliveries, batch_size) = (Arc::default(), BatchSize::INITIAL);
         let (link, publisher) = (link.clone(), publisher.clone());
         Ok(Self { link, publisher, queue, channel, left, held_deliveries, batch_size })
@@ -171,7 +171,7 @@ impl FailedQueue {
     ///
     /// [`InspectError`]: acknowledged messages may be in the queue again.
     pub async fn wait_for_acks(&self) -> Result<(), InspectError> {
-        ask(&self.link, &self.channel, &self.queue).await.map(|_| ())
+        declare_passively(&self.link, &self.channel, &self.queue).await.map(|_| ())
     }
 }
 

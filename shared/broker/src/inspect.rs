@@ -51,13 +51,13 @@ impl Link {
                 .map_err(|error| InspectError::Unavailable(error.to_string()))?,
         };
         // Put back only after an answer: a late one would be taken for that of the next request.
-        let depth = ask(self, &channel, queue).await?;
+        let depth = declare_passively(self, &channel, queue).await?;
         *cached = Some((generation, channel));
         Ok(depth)
     }
 }
 
-pub(crate) async fn ask(
+pub(crate) async fn declare_passively(
     link: &Link,
     channel: &Channel,
     queue: &str,

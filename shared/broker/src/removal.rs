@@ -7,11 +7,13 @@ use sexton_model::pool::PoolName;
 use crate::link::Link;
 use crate::topology::{self, TopologyError};
 
-/// How long the removal waits after the program that declared the namespace has ended. RabbitMQ completes a declaration even when the connection
-/// that asked for it is gone. A queue that is deleted meanwhile takes the process with it that forwards its dead letters,
-/// and in 3.10 two of those within five seconds all of them: then no queue with a dead-letter strategy works on that node
-/// until it is restarted (`rabbit_fifo_dlx_sup`, github.com/rabbitmq/rabbitmq-server issue 16652). Nothing that AMQP tells shows
-/// whether a declaration is under way; without load it takes milliseconds.
+/// How long the removal waits after the program that declared the namespace has ended.
+///
+/// RabbitMQ completes a declaration even after the connection that requested it has closed. A queue that is deleted
+/// meanwhile crashes the process that forwards its dead letters, and in 3.10 two such crashes within five seconds end
+/// the forwarding for all queues with a dead-letter strategy on that node until it is restarted
+/// (`rabbit_fifo_dlx_sup`, github.com/rabbitmq/rabbitmq-server issue 16652). AMQP does not show whether a declaration
+/// is under way; without load it takes milliseconds.
 const DECLARATION_SETTLE_TIME: Duration = Duration::from_secs(2);
 
 impl Link {
