@@ -1,7 +1,8 @@
 //! A task that runs for longer than the broker lets a consumer hold its message.
 //!
-//! In production the broker's patience is 30 minutes, and a slot lets go of its ticket after 20. Here both
-//! are shorter by the same factor of 30: one minute and 40 seconds, so that 70 s stand for 35 minutes.
+//! In production the broker's limit is 30 minutes, and a slot gives its ticket up after 20. Here
+//! both are shorter by the same factor of 30: one minute and 40 seconds, so that 70 s stand for 35
+//! minutes.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use crate::bad_input::wire::Wire;
 use crate::process::ledger::Ledger;
 use crate::process::{by_hand, until};
 
-/// The broker looks for consumers that are too slow once a minute at the most.
+/// Long, because the broker checks for slow consumers once a minute at the most.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(5);
 const ACK_DEADLINE: (&str, &str) = ("ACK_DEADLINE_MS", "40000");
 
-/// A consumer that holds a message for as long as the broker lets it: its channel's end is what the test
-/// is about, and shows that this broker does what brokers do.
+/// A consumer that holds a message for as long as the broker permits. The end of its channel is the
+/// event that the test needs, and shows that this broker enforces its limit.
 struct Holder {
     _connection: Connection,
     channel: lapin::Channel,
@@ -87,7 +88,7 @@ async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once(
 
     std::fs::write(platform.folder().join("go"), "").unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
-    // The slot consumes again, on the channel of before: the broker had no reason to close it.
+    // The slot consumes again, on the same channel: the broker had no reason to close it.
     let consumes = async || (wire.consumers(wire.main()).await == 1).then_some(());
     platform.eventually("the slot consumes again", FINAL_TIMEOUT, consumes).await;
     assert!(!worker.log().contains("the consumer has ended"), "{}", worker.log());
