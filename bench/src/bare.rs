@@ -1,8 +1,8 @@
 //! The bare limit: loops around the client libraries, on the same kind of queue and on the same tables.
 //!
-//! Nothing here would survive a crash; it is what the two servers allow at best on this machine. A task of
-//! Sexton costs one delivery with its acknowledgement, and one open and one settlement of its rows, so that what
-//! both servers together allow is 1 / (1 / broker + 1 / database).
+//! They would not survive a crash; they show the best that the two servers allow on this machine. A task of Sexton
+//! costs one delivery with its acknowledgement, and one open and one settlement of its rows, so both servers together
+//! allow 1 / (1 / broker + 1 / database).
 
 mod broker;
 mod database;
@@ -26,7 +26,7 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
     Ok(())
 }
 
-/// One of the two that the report makes the limit of both of.
+/// Makes one of the two lines from which the report computes the limit of both.
 fn drain(arguments: &Arguments, part: &str, value: f64) -> Line {
     let mut line = line(arguments, "drain", value);
     line.settings.insert("part".to_owned(), part.into());

@@ -1,7 +1,7 @@
-//! `make bench`, the part that is in Rust: what Sexton does, and what the servers would allow.
+//! `make bench`, the part in Rust: Sexton's performance, and the servers' limits.
 //!
-//! One run does one work once and prints one line of JSON for it, in the form of `bench/peers`; rounds, other
-//! programs and the report are `bench/run.py`'s. The servers are those of DATABASE_URL and AMQP_URL.
+//! One run does one work once and prints one line of JSON for it, in the form of `bench/peers`; `bench/run.py` does
+//! the rounds, the other programs and the report. The servers are those of DATABASE_URL and AMQP_URL.
 
 mod bare;
 mod line;
@@ -34,7 +34,7 @@ struct Arguments {
     /// For how many seconds, where a work takes as long as it is given
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=3_600))]
     seconds: u32,
-    /// The number of this round; told again
+    /// The number of this round, which the output repeats
     #[arg(long, default_value_t = 1)]
     round: u32,
 }
@@ -57,13 +57,13 @@ enum Work {
     Enqueue,
     /// One job a second, from due to begun
     Lag,
-    /// A hundred jobs a second, beside so many that are defined and not due
+    /// A hundred jobs a second, beside `--count` jobs that are defined and not due
     Defined,
     /// What idle and busy programs occupy
     Memory,
     /// From a worker's death until another has begun its task
     Recovery,
-    /// The statements that open and settle, in batches of so many as there are slots
+    /// The statements that open and settle, in batches as large as the number of slots
     Journal,
 }
 

@@ -1,4 +1,4 @@
-//! Sexton's works: the real programs, with the record that they always keep.
+//! Sexton's works: the real programs, with their usual records.
 
 mod burst;
 mod defined;
@@ -18,7 +18,7 @@ use sexton_tests::platform::{Platform, Program};
 use crate::line::Line;
 use crate::{Arguments, Work};
 
-/// How long anything may take.
+/// Time limit for everything.
 const DEADLINE: Duration = Duration::from_mins(15);
 /// The pool of the handlers.
 const POOL: &str = "handlers";
@@ -62,7 +62,7 @@ fn line(arguments: &Arguments, work: &'static str) -> Line {
     }
 }
 
-/// The workers with a handler that does nothing, which are not ready yet.
+/// The workers with a handler that does nothing, not yet ready.
 fn handlers(platform: &Platform, arguments: &Arguments) -> Result<Vec<Program>> {
     let (slots, prefetch) = (arguments.slots.to_string(), arguments.prefetch.to_string());
     let env = [("WORKER_POOLS", POOL), ("WORKER_SLOTS", &slots), ("WORKER_PREFETCH", &prefetch)];
@@ -87,7 +87,7 @@ async fn run(platform: &Platform, command: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Waits until this question answers true.
+/// Waits until this query returns true.
 async fn until(platform: &Platform, what: &str, question: &'static str) -> Result<()> {
     let yes = async || {
         let answer = sqlx::query_scalar::<_, bool>(question);
@@ -104,14 +104,14 @@ async fn stop(programs: Vec<Program>) {
     }
 }
 
-/// What an idle scheduler and an idle worker occupy.
+/// Measures the memory of an idle scheduler and an idle worker.
 async fn memory(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
     programs.extend(handlers(platform, arguments)?);
     for program in &mut programs {
         program.ready().await;
     }
-    // Long enough for every loop to have made its rounds once.
+    // Long enough for a round of every loop.
     tokio::time::sleep(Duration::from_secs(10)).await;
     for (work, program) in ["memory-scheduler", "memory-worker"].into_iter().zip(&programs) {
         let value = resident_mb(program)?;
@@ -121,7 +121,7 @@ async fn memory(platform: &Platform, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The resident memory of a program, in MB.
+/// Returns the resident memory of a program, in MB.
 fn resident_mb(program: &Program) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", program.pid()))?;
     let kib = status

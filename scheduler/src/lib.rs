@@ -10,8 +10,7 @@
 //! | [`publish`] | [`relay`](publish::relay) | publishes the tickets that are still unpublished |
 //! | [`maintenance`] | [`rescuer`](maintenance::rescuer) | ends attempts whose worker vanished |
 //! | | [`reconciler`](maintenance::reconciler) | publishes tickets again that the broker lost |
-//! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the failure index, and counts its groups
-//! |
+//! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the failure index, and counts its groups |
 //! | | [`pruner`](maintenance::pruner) | removes rows that are older than the retention |
 //! | | [`heartbeat`](maintenance::heartbeat) | records that this process is alive |
 //! | [`sweep`] | [`sweep`] | keeps the failed queue in step with the rows |

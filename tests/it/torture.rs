@@ -1,4 +1,4 @@
-//! A short torture on the servers that all tests share: what `make torture` does, in little.
+//! A short torture on the servers that all tests share: `make torture` on a small scale.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use sexton_tests::torture::run::{Ended, Ending, Options, ServerSets, run};
 use sexton_tests::torture::test_servers::TestServers;
 use sexton_tests::torture::verdict::Verdict;
 
-/// Those that leave the servers alone and are over soon.
+/// Short kinds of faults that leave the servers alone.
 const KINDS: [Fault; 17] = [
     Fault::Point("scheduler.claimed"),
     Fault::Point("scheduler.published"),
@@ -46,7 +46,7 @@ async fn torture(folder: &Path) -> Ended {
         folder: folder.to_owned(),
         calm: 3,
         stormy: 0,
-        // Other tests want the processors as well: a lease must outlast their being busy.
+        // Other tests use the processors as well: a lease must outlast that.
         timeouts: Timeouts {
             lease: Duration::from_secs(8),
             recovery: Duration::from_mins(4),
@@ -71,7 +71,7 @@ async fn dozens_of_faults_under_load_cause_no_violation_and_a_second_run_has_non
     assert_eq!(again.verdict, Verdict::Kept);
     assert_eq!(list_strikes(&again.lines).len(), AMOUNT.total);
 
-    // A promise that was broken once is not forgotten, whatever is struck afterwards.
+    // A violation stays recorded, whatever is struck afterwards.
     let (progress, _) = Progress::open(folder.path()).unwrap();
     let (kind, what) = ("lost".to_owned(), "lost: one".to_owned());
     progress.append(&Line::Broken { kind, what: what.clone() }).unwrap();

@@ -1,10 +1,9 @@
-//! Which commit the code under test is of, as a record of a run must say.
+//! The commit of the code under test, for the record of a run.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::process::Command;
 
-/// The commit that this was built from, and a mark of what was changed since; `None`: there is no
-/// repository.
+/// The commit that this was built from, with a mark if files have changed since; `None` without a repository.
 pub fn describe() -> Option<String> {
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     Some(match changes() {
@@ -17,9 +16,9 @@ pub fn describe() -> Option<String> {
     })
 }
 
-/// What differs from the commit, documents aside; `None`: nothing, or there is no repository.
+/// The difference from the commit, without documents; `None` if there is none, or no repository.
 pub fn changes() -> Option<String> {
-    // From the root, whatever folder of it this is.
+    // From the root, whatever folder this runs in.
     let but_documents = ["--", ":(top)", ":(top,exclude)docs", ":(top,exclude,glob)**/*.md"];
     let changed = git(&[&["diff", "HEAD"][..], &but_documents].concat())?;
     let new = ["ls-files", "--others", "--exclude-standard", "--full-name"];

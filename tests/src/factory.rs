@@ -1,7 +1,7 @@
 //! Rows in any state, as the protocol would have left them.
 //!
-//! A test of one step begins with a row in the state that the step is about. These satisfy every
-//! constraint of the schema, and their instants are given, so that a test says what time it is.
+//! A test of one step begins with a row in the state that the step needs. These rows satisfy every
+//! constraint of the schema, and the test chooses their instants.
 
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -28,19 +28,19 @@ pub struct NewJob {
     pub name: String,
     /// `cron`, `every`, `once` or `none`.
     pub kind: &'static str,
-    /// What belongs to the kind; written as it is, however wrong.
+    /// The kind's expression; written unchanged, however wrong.
     pub expression: Option<String>,
-    /// What a worker's catalogue is asked for.
+    /// The task type, as in a worker's catalogue.
     pub task_type: String,
-    /// Written as it is.
+    /// Written unchanged.
     pub params: Value,
-    /// Written as it is.
+    /// Written unchanged.
     pub pool: String,
     /// `allow`, `skip`, `queue` or `replace`.
     pub overlap: &'static str,
     /// `skip`, `fire_once` or `fire_all`.
     pub misfire: &'static str,
-    /// The cursor.
+    /// The cursor: the next firing.
     pub next_fire_at: Option<DateTime<Utc>>,
 }
 
@@ -60,14 +60,14 @@ impl NewJob {
         }
     }
 
-    /// With a cron expression and the firing that comes next.
+    /// Sets a cron expression and the next firing.
     #[must_use]
     pub fn cron(self, expression: &str, next_fire_at: DateTime<Utc>) -> Self {
         let expression = Some(expression.to_owned());
         Self { kind: "cron", expression, next_fire_at: Some(next_fire_at), ..self }
     }
 
-    /// Inserts it.
+    /// Inserts the job.
     pub async fn insert(&self, pool: &PgPool) -> Result<JobId> {
         let id = Uuid::now_v7();
         sqlx::query(
@@ -97,33 +97,33 @@ impl NewJob {
 pub struct NewExecution {
     /// The job, whose task type, pool and target are copied.
     pub job: JobId,
-    /// Everything that belongs to it follows: a finished one finished at `at`, a running one was
-    /// opened then, a waiting one is due then.
+    /// All columns that belong to the state follow from it: a finished one finished at `at`, a
+    /// running one was opened then, a waiting one is due then.
     pub state: State,
-    /// When it was claimed, and what the other instants derive from.
+    /// When it was claimed; the other instants derive from it.
     pub at: DateTime<Utc>,
     /// The nominal time; `at` unless changed.
     pub scheduled_for: DateTime<Utc>,
     /// The number of the next or open attempt.
     pub attempt: i32,
-    /// Its key; `None` draws one.
+    /// Its key; `None` generates one.
     pub key: Option<String>,
     /// Whether the key is a caller's own.
     pub own_key: bool,
-    /// When its ticket was published; `None`: it is owed.
+    /// When its ticket was published; `None` while it is unpublished.
     pub published: Option<DateTime<Utc>>,
     /// How long a running attempt's lease lasts from `at` on.
     pub lease: TimeDelta,
-    /// What is used up of the crash budget.
+    /// The used part of the crash budget.
     pub crashes_used: i32,
-    /// Whether an operator wants the open attempt to end.
+    /// Whether an operator has requested the end of the open attempt.
     pub cancel_requested: bool,
-    /// As claimed.
+    /// The params as claimed.
     pub params: Value,
 }
 
 impl NewExecution {
-    /// One in `state` at `at`, attempt 1, its ticket owed.
+    /// An execution in `state` at `at`, attempt 1, with an unpublished ticket.
     pub fn new(job: JobId, state: State, at: DateTime<Utc>) -> Self {
         Self {
             job,
@@ -141,19 +141,19 @@ impl NewExecution {
         }
     }
 
-    /// With its ticket published at its instant.
+    /// Publishes its ticket at its instant.
     #[must_use]
     pub fn published(self) -> Self {
         Self { published: Some(self.at), ..self }
     }
 
-    /// With another attempt number.
+    /// Sets another attempt number.
     #[must_use]
     pub fn attempt(self, attempt: i32) -> Self {
         Self { attempt, ..self }
     }
 
-    /// Inserts it and, where it is running, its open attempt.
+    /// Inserts the execution and, if it is running, its open attempt.
     pub async fn insert(&self, pool: &PgPool) -> Result<ExecutionId> {
         let id = id_at(self.at);
         let key = self.key.clone().unwrap_or_else(|| format!("test-{id}"));

@@ -1,7 +1,7 @@
-//! What the graveyard costs at size: rows like those of a platform that has run for long, the questions
-//! that operators ask of it, and how long each takes.
+//! The cost of failed executions in large numbers: rows like those of a platform that has run for
+//! long, operators' queries of them, and how long each takes.
 //!
-//! Everything is drawn from the row's number, so two runs ask the same of the same rows.
+//! Every value follows from the row's number, so two runs query the same rows.
 
 mod data;
 mod queries;
@@ -13,27 +13,27 @@ pub use report::table;
 
 use serde_json::Value;
 
-/// How long the answers to one question took, and how the server found them.
+/// How long the answers to one query took, and how the server found them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QueryTimes {
-    /// The question.
+    /// The query.
     pub name: &'static str,
-    /// Rows of the last answer.
+    /// The number of rows in the last answer.
     pub rows: usize,
     /// Milliseconds, ascending.
     pub times: Vec<f64>,
-    /// Plans of its statements that search; empty for the others.
+    /// The plans of its statements that search; empty for the others.
     pub plans: Vec<Value>,
 }
 
 impl QueryTimes {
-    /// The time that so many of a hundred answers kept to.
+    /// The time that this percentage of the answers did not exceed.
     pub fn percentile(&self, percent: usize) -> f64 {
         let place = (self.times.len() * percent).div_ceil(100).clamp(1, self.times.len().max(1));
         self.times.get(place - 1).copied().unwrap_or_default()
     }
 
-    /// Pages that its plans read, cached ones included.
+    /// The pages that its plans read, cached ones included.
     pub fn pages(&self) -> u64 {
         let read = |plan: &Value, field: &str| plan[0]["Plan"][field].as_u64().unwrap_or_default();
         let each = |plan| read(plan, "Shared Hit Blocks") + read(plan, "Shared Read Blocks");

@@ -1,27 +1,26 @@
-//! The harness: what the tests of `tests/it` and the demo stand on.
+//! The harness of the tests in `tests/it` and of the demo.
 //!
-//! Every integration test runs against a real PostgreSQL and a real RabbitMQ, with a database and a
-//! namespace of its own, so that tests run in parallel and leave nothing behind. The harness provides
-//! them; the tests hold the claims.
+//! Every integration test runs against a real PostgreSQL and a real RabbitMQ, with its own database
+//! and namespace, so that tests run in parallel and leave nothing behind. The harness provides
+//! them; the tests make the assertions.
 //!
 //! - [`factory`] makes rows in any state.
-//! - [`failed`] fills a database with failures, and asks of it what operators ask.
-//! - [`demo`] is what `make demo`, `make up` and `make down` do.
+//! - [`failed`] fills a database with failures, and runs operators' queries of them.
+//! - [`demo`] is `make demo`, `make up` and `make down`.
 //! - [`namespace`] gives a test its own RabbitMQ namespace and deletes it afterwards.
-//! - [`platform`] runs the real programs, each test's on a database and a namespace of its own.
-//! - [`proxy`] loses, delays and cuts what a program and a server say to each other.
+//! - [`platform`] runs the real programs, for each test in its own database and namespace.
+//! - [`proxy`] loses, delays and cuts the traffic between a program and a server.
 //! - [`simulation`] runs the store's statements in orders drawn from a seed, with faults in between.
-//! - [`torture`] strikes faults under load, at large in `make torture` and in little in a test.
+//! - [`torture`] strikes faults under load, in large numbers in `make torture` and a few in a test.
 //! - [`commit`] and [`reliability`] are for the records that long runs leave in the documents.
-//! - [`relaying`] takes what the relay would take.
-//! - [`retention`] removes what is old, without the pruner's rests.
-//! - [`soak`] is what `make soak` does: a steady load, and a judgement of what grows.
-//! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` is its face
-//!   on the command line: it runs a command, such as `cargo test`, with both servers in its
-//!   environment.
+//! - [`relaying`] takes the tickets that the relay would take.
+//! - [`retention`] removes old rows without the pruner's pauses.
+//! - [`soak`] is `make soak`: a steady load, and a verdict on what grows.
+//! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` makes it
+//! usable on the command line: it runs a command, such as `cargo test`, with both servers in its
+//! environment.
 //!
-//! Nothing in here replaces a server by an imitation, and nothing waits by sleeping: a wait is for an
-//! event, with a deadline.
+//! Nothing here imitates a server, and nothing waits by sleeping: a wait is for an event, with a deadline.
 
 pub mod commit;
 pub mod database;

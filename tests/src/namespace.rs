@@ -1,7 +1,6 @@
-//! A RabbitMQ namespace per test, deleted with everything in it when the test ends, also when it
-//! fails.
+//! A RabbitMQ namespace per test, deleted with everything in it when the test ends, also when it fails.
 //!
-//! The server is the one that `AMQP_URL` names, shared by all tests and never touched otherwise.
+//! All tests share the server that `AMQP_URL` names, and change nothing else there.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,9 +8,9 @@ use lapin::{Channel, Connection, ConnectionProperties};
 use sexton_broker::names::{failed_queue, main_queue, retry_queue};
 use sexton_broker::{Endpoint, Link, LinkSettings, Namespace, PoolName, Timeouts, topology};
 
-/// The server that tests use: `AMQP_URL`, or a local one with its factory user.
+/// The server that tests use: `AMQP_URL`.
 pub fn amqp_url() -> String {
-    // Unwrap safety: there is nothing to test without a broker, and this says how to get one.
+    // Unwrap safety: no test can run without a broker, and the message says how to get one.
     std::env::var("AMQP_URL")
         .expect("AMQP_URL is not set: run `make test`, which provides a broker")
 }
@@ -130,7 +129,7 @@ impl TestNamespace {
         link
     }
 
-    /// A channel on a connection of its own, past everything that Sexton does.
+    /// A channel on a separate connection, independent of Sexton.
     ///
     /// # Panics
     ///
@@ -162,7 +161,7 @@ pub struct Raw {
 
 impl Drop for TestNamespace {
     fn drop(&mut self) {
-        // A runtime of its own on a thread of its own: the test's may be the one that is ending.
+        // A separate thread and runtime: the test's may be the one that is ending.
         let (namespace, pools) = (self.namespace.clone(), self.pools.clone());
         let (url, limit) = (self.url.clone(), Timeouts::default().step);
         let deleting = std::thread::spawn(move || {

@@ -4,10 +4,10 @@ use sexton_model::flow_control::shares;
 use sexton_store::relay::{RelayBatch, find_destinations, take_batch};
 use sexton_store::{Now, Store, StoreError};
 
-/// Destinations that are looked at: more than any test has.
+/// The most destinations in one round: more than any test has.
 const DESTINATIONS: usize = 1_000;
 
-/// Takes up to `limit` tickets that are due, whatever their destination.
+/// Takes up to `limit` due tickets, whatever their destination.
 pub async fn take_due(store: &Store, limit: usize, now: Now) -> Result<RelayBatch, StoreError> {
     let due = find_destinations(store, None, DESTINATIONS, now).await?.due;
     let quotas = shares(limit, &vec![limit; due.len()]);

@@ -1,4 +1,4 @@
-//! What the checker writes: the numbers of `docs/internals/proof.md`, and a page of traces for each model.
+//! Writes the checker's documents: the numbers of `docs/internals/proof.md`, and a page of traces for each model.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -9,7 +9,7 @@ use crate::explorer::{CheckedProperty, Counterexample, Model, Mutant, Report, ch
 pub const HEAD: &str = "| model | check | bounds | states | steps | longest shortest history | refused |\n\
                         |---|---|---|---|---|---|---|\n";
 
-/// A row of the tables of numbers.
+/// Returns a row of the tables of numbers.
 pub fn row<M: Model>(model: &M, report: &Report) -> String {
     let Report { states, steps, depth, refused } = report;
     let [states, steps, refused] = [*states as u64, *steps, *refused].map(with_commas);
@@ -37,17 +37,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Where the page with the numbers is.
+/// Returns the path of the page with the numbers.
 pub fn path() -> PathBuf {
     root().join("docs/internals/proof.md")
 }
 
-/// Where the traces of a model are.
+/// Returns the path of a model's traces.
 pub fn traces_path<M: Model>() -> PathBuf {
     root().join(format!("verify/traces/{}.md", M::NAME.replace(' ', "-")))
 }
 
-/// The begin of a page of traces: a table of what is missing, and what breaks then.
+/// Returns the beginning of a page of traces: a table of the missing parts, and the properties that break.
 pub fn traces_head<M: Model>(mutants: &[Mutant<M>]) -> String {
     let title = M::NAME[..1].to_uppercase() + &M::NAME[1..];
     let head = format!(
@@ -64,7 +64,7 @@ pub fn traces_head<M: Model>(mutants: &[Mutant<M>]) -> String {
     head + &rows.concat()
 }
 
-/// The section of a page of traces in which `mutant` breaks.
+/// Returns the section of a page of traces in which `mutant` breaks.
 pub fn trace<M: Model>(mutant: &Mutant<M>, found: &Counterexample<M>) -> String {
     format!(
         "\n## {}\n\n{}\n\nBroken: {}.\n\n{}",
@@ -75,7 +75,7 @@ pub fn trace<M: Model>(mutant: &Mutant<M>, found: &Counterexample<M>) -> String 
     )
 }
 
-/// The lines as a numbered list.
+/// Formats the lines as a numbered list.
 pub fn numbered(lines: &[String]) -> String {
     let numbered = lines.iter().enumerate().map(|(at, line)| format!("{}. {line}\n", at + 1));
     numbered.collect()
@@ -97,10 +97,10 @@ pub fn write_traces<M: Model>(mutants: &[Mutant<M>]) -> io::Result<()> {
     fs::write(traces_path::<M>(), page)
 }
 
-/// What stands between `<!-- name -->` and `<!-- /name -->`.
+/// Returns the text between `<!-- name -->` and `<!-- /name -->`.
 pub fn block<'a>(document: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = document.split_once(&format!("<!-- {name} -->\n"))?;
-    Some(rest.split_once(&format!("<!-- /{name} -->"))?.0)
+    let (_, body) = document.split_once(&format!("<!-- {name} -->\n"))?;
+    Some(body.split_once(&format!("<!-- /{name} -->"))?.0)
 }
 
 /// Replaces a block of the page with the numbers.

@@ -1,11 +1,11 @@
 //! One breadth-first explorer for every model of this crate.
 //!
-//! A [`Model`] says where histories begin, which actions there are, what each makes of a state, and what must hold.
-//! [`check`] then visits every state that any order of actions leads to, and answers with the numbers of the graph or
-//! with a [`Counterexample`], whose history is a shortest one.
+//! A [`Model`] defines the initial state, the actions, their effects on a state, and the properties. [`check`] then
+//! visits every state that any order of actions leads to, and returns the numbers of the graph or a
+//! [`Counterexample`], whose history is a shortest one.
 //!
-//! Every state stays in memory with the edges between undisturbed steps: safety is a question to each state alone,
-//! liveness is a question to the edges. See [`graph`] and [`liveness`].
+//! Every state stays in memory with the edges between undisturbed steps: safety concerns single states, liveness
+//! concerns the edges. See [`graph`] and [`liveness`].
 
 pub mod graph;
 mod hasher;
@@ -20,85 +20,87 @@ pub use graph::{Counterexample, Graph, History, Id, Keep};
 pub trait Model: Debug + Sized {
     /// One state of everything that is modelled.
     type State: Copy + Eq + Hash + Debug;
-    /// One thing that happens.
+    /// One action.
     type Action: Copy + Eq + Debug;
-    /// The process, queue or timer that acts, as far as fairness tells them apart.
+    /// The process, queue or timer that acts, as far as fairness distinguishes them.
     type Actor: Copy + Eq + Debug;
-    /// What must hold.
+    /// A property that must hold.
     type Property: CheckedProperty<Self::State>;
 
-    /// What the model is about, as pages and files call it.
+    /// The model's name on pages and in files.
     const NAME: &'static str;
 
-    /// What tells this check from the model's others, as a word.
+    /// Returns a word that distinguishes this check from the model's others.
     fn check_name(&self) -> String;
 
-    /// How far the check goes, for people.
+    /// Describes the bounds of the check, for people.
     fn bounds_text(&self) -> String;
 
-    /// The one state in which every history begins.
+    /// Returns the one state in which every history begins.
     fn initial_state(&self) -> Self::State;
 
-    /// Every action, in an order that never changes: of several shortest histories, the order picks one.
+    /// Returns every action, in an order that never changes: of several shortest histories, the order picks one.
     fn actions(&self) -> Vec<Self::Action>;
 
-    /// What `action` makes of `state`; `None` if it cannot happen there.
+    /// Applies `action` to `state`; `None` if it cannot happen there.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if only a bound of the check keeps it from happening.
+    /// [`Refused`] if only a bound of the check prevents it.
     fn step(
         &self,
         state: &Self::State,
         action: Self::Action,
     ) -> Result<Option<Self::State>, Refused>;
 
-    /// The one state that stands for `state` and all that no property can tell from it.
+    /// Returns the one state that represents `state` and all that no property can distinguish from it.
     #[must_use]
     fn canonical(&self, state: Self::State) -> Self::State {
         state
     }
 
-    /// `state` without what has no effect any more. Unlike [`Self::canonical`], it renames nobody, so histories show it.
+    /// Returns `state` without parts that have no effect any more. Unlike [`Self::canonical`], it renames no process,
+    /// so histories show it.
     #[must_use]
     fn without_ineffective(&self, state: Self::State) -> Self::State {
         state
     }
 
-    /// Whether the action comes from outside: a fault, or a person. Liveness assumes that these stop.
+    /// Returns whether the action comes from outside: a fault, or a person. Liveness assumes that these stop.
     fn is_disturbance(action: Self::Action) -> bool;
 
-    /// Whether the bounds still allow a disturbance in `state`. `true` is always right; `false` saves the attempts.
+    /// Returns whether the bounds still allow a disturbance in `state`. `true` is always right; `false` saves the
+    /// attempts.
     fn allows_disturbance(&self, _state: &Self::State) -> bool {
         true
     }
 
-    /// Who takes the action.
+    /// Returns the actor of the action.
     fn actor(action: Self::Action) -> Self::Actor;
 
-    /// Whether everything has come to its end in `state`.
+    /// Returns whether everything has ended in `state`.
     fn has_ended(state: &Self::State) -> bool;
 
-    /// The first violation of a liveness property other than that an end stays reachable, with a state of it.
+    /// Returns the first violation of a liveness property, except that an end stays reachable, with a state of it.
     fn liveness_violation(&self, _graph: &Graph<Self>) -> Option<(Self::Property, Id)> {
         None
     }
 
-    /// The history in words: one line for each action.
+    /// Describes the history in words: one line for each action.
     fn describe(&self, history: &History<Self>) -> Vec<String>;
 }
 
-/// What must hold, of each state by itself or of where states lead.
+/// A property of single states, or of the paths between them.
 pub trait CheckedProperty<S>: Copy + Eq + Debug + 'static {
-    /// All of them, in the order in which the documentation lists them and a state is judged.
+    /// All properties, in the order of the documentation and of the checks.
     const ALL: &'static [Self];
     /// From every state an end can be reached without disturbances.
     const END_REACHABLE: Self;
 
-    /// As the documentation says it.
+    /// Returns the property's sentence in the documentation.
     fn sentence(self) -> &'static str;
 
-    /// Whether `state` breaks it; `false` for what a single state cannot show.
+    /// Returns whether `state` breaks it; `false` for a property that a single state cannot break.
     fn is_broken(self, state: &S) -> bool;
 }
 
@@ -106,7 +108,7 @@ pub trait CheckedProperty<S>: Copy + Eq + Debug + 'static {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused;
 
-/// The size of a graph in which nothing is wrong.
+/// The size of a graph without violations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Different states.
@@ -136,12 +138,12 @@ pub fn check<M: Model>(model: &M) -> Result<Report, Box<Counterexample<M>>> {
     Ok(graph.report())
 }
 
-/// A model that must fail, because something is missing.
+/// A model that must fail, because a part is missing.
 #[derive(Clone, Debug)]
 pub struct Mutant<M: Model> {
-    /// What is missing, as a heading.
+    /// The missing part, as a heading.
     pub heading: String,
-    /// What that is, or does, as a sentence.
+    /// The part's meaning or effect, in a sentence.
     pub explanation: &'static str,
     /// The model without it.
     pub model: M,
@@ -149,7 +151,7 @@ pub struct Mutant<M: Model> {
     pub breaks: M::Property,
 }
 
-/// Uses one up, if there is any left.
+/// Uses one up, if any is left.
 pub(crate) const fn take(left: &mut u8) -> bool {
     let any = *left > 0;
     *left = left.saturating_sub(1);

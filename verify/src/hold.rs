@@ -1,15 +1,14 @@
 //! Catch-up that is held after a jump of the database's time: planners, a clock, operators.
 //!
-//! The other models take a firing as claimed or not. This one follows the claim transactions themselves,
-//! split wherever another may come in between under READ COMMITTED: the look at the clock and the hold
-//! without a lock, the wait for the clock's row, the judgement under its lock with what it writes, the
-//! lock that keeps the hold, the locks of due jobs, the commit. What a transaction has written is seen by
-//! nobody before its commit, and its locks are gone with it, however it ends. Operators decide job by
-//! job, each in a transaction, and end the hold in one more.
+//! The other models have a firing either claimed or not. This one follows the claim transactions themselves, split
+//! wherever another may come in between under READ COMMITTED: the unlocked read of the clock and the hold, the wait
+//! for the clock's row, the judgement under its lock with its writes, the lock that keeps the hold, the locks of due
+//! jobs, the commit. A transaction's writes are invisible before its commit, and its locks end with it, however it
+//! ends. Operators decide job by job, each in a transaction, and end the hold in one more.
 //!
-//! An instant is a whole hour: firings lie at hours 1 to [`FIRINGS`], the clock goes that far, and an hour
-//! without a look is the longest that is no jump. What is a jump is asked of
-//! [`sexton_model::time_jump::detect_jump`], what becomes of firings of [`sexton_model::plan`]; see [`Plans`].
+//! An instant is a whole hour: firings lie at hours 1 to [`FIRINGS`], the clock goes that far, and an hour without a
+//! reading is the longest that is no jump. [`sexton_model::time_jump::detect_jump`] decides jumps,
+//! [`sexton_model::plan`] the dispositions of firings; see [`Plans`].
 
 mod model;
 mod operator;
@@ -27,16 +26,16 @@ pub use model::HeldCatchUp;
 use plans::Plans;
 pub use time::Action;
 
-/// How many firings each job has: one each hour from the first on.
+/// Number of firings of each job: one each hour from the first on.
 pub const FIRINGS: usize = 4;
-/// How many jobs there can be.
+/// Maximum number of jobs.
 pub const JOBS: usize = 2;
-/// How many planners there can be.
+/// Maximum number of planners.
 pub const PLANNERS: usize = 3;
-/// How many operators there can be.
+/// Maximum number of operators.
 pub const OPERATORS: usize = 2;
 
-/// What keeps a jump from being passed over; each can be taken down.
+/// The fences against an unnoticed jump; each can be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
     /// The clock and the hold are read in one statement.
@@ -45,26 +44,26 @@ pub enum Fence {
     JudgeAgain,
     /// The hold and the new instant are written in one transaction.
     Together,
-    /// A planner that finds a hold asks again, and if it has ended, begins another.
+    /// A planner that finds a hold checks again, and if it has ended, begins another.
     HoldAgain,
     /// A planner keeps the hold from ending until its commit.
     KeepHold,
-    /// The unique index of holds without an end.
+    /// The unique index of open holds.
     OneHold,
     /// Firings are set aside in the transaction that moves the cursor.
     WithCursor,
-    /// What was set aside is deleted when it gets its disposition.
+    /// A held firing is deleted when it gets its disposition.
     Delete,
-    /// An operator reads what is set aside after he has locked the job.
+    /// An operator reads the held firings after locking the job.
     ReadLocked,
-    /// The hold ends only if nothing is set aside any more.
+    /// The hold ends only if no firing is set aside any more.
     Look,
-    /// That look is made under the hold's lock.
+    /// That check runs under the hold's lock.
     LockHold,
 }
 
 impl Fence {
-    /// All of them, in the order of the documentation.
+    /// All fences, in the order of the documentation.
     pub const ALL: [Self; 11] = [
         Self::OneLook,
         Self::JudgeAgain,
@@ -79,7 +78,7 @@ impl Fence {
         Self::LockHold,
     ];
 
-    /// What it is called in the documentation.
+    /// Returns the name in the documentation.
     pub const fn title(self) -> &'static str {
         match self {
             Self::OneLook => "one look",
@@ -96,7 +95,7 @@ impl Fence {
         }
     }
 
-    /// What the fence is.
+    /// Returns the fence's meaning.
     pub const fn explanation(self) -> &'static str {
         match self {
             Self::OneLook => "A planner reads the clock and the hold in one statement.",
@@ -119,7 +118,7 @@ impl Fence {
         }
     }
 
-    /// What it prevents.
+    /// Returns the property that breaks without it.
     pub const fn breaks(self) -> Property {
         match self {
             Self::OneLook | Self::Together | Self::HoldAgain => Property::NothingLateUnasked,
@@ -132,18 +131,18 @@ impl Fence {
     }
 }
 
-/// What must hold.
+/// The properties that must hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Property {
-    /// An execution, a gap, or set aside, and only once.
+    /// Every firing is an execution, in a gap, or set aside, and only once.
     OneDisposition,
-    /// Every firing that a cursor has passed has one.
+    /// Every firing that a cursor has passed has a disposition.
     NothingLost,
-    /// What became late by a jump is decided by no planner before the hold is over.
+    /// No planner decides firings that a jump made late before the hold is over.
     NothingLateUnasked,
-    /// There is a hold as long as anything is set aside: else nobody would be told to decide.
+    /// A hold exists as long as any firing is set aside: otherwise no operator would learn of it.
     SomebodyIsAsked,
-    /// At most one hold has no end.
+    /// At most one hold is open.
     OneHold,
     /// A hold begins only after a jump for which none has begun.
     OneHoldAJump,
@@ -207,67 +206,67 @@ impl CheckedProperty<World> for Property {
 pub struct Job {
     /// The number of the first firing without a disposition; [`FIRINGS`]: none.
     pub cursor: u8,
-    /// Those with an execution.
+    /// Firings with an execution.
     pub executed: u8,
-    /// Those in gaps.
+    /// Firings in gaps.
     pub gaps: u8,
-    /// Of each that is set aside, when that was; 0: it is not.
+    /// When each held firing was set aside; 0: it is not.
     pub held_at: [u8; FIRINGS],
-    /// Not a column: those that became late by a jump, and that nobody has decided.
+    /// Not a column: firings that became late by a jump and are undecided.
     pub jumped: u8,
     /// Not a column: whether two gaps count the same firing.
     pub twice: bool,
 }
 
 impl Job {
-    /// Those that are set aside.
+    /// Returns the firings that are set aside.
     pub fn held(&self) -> u8 {
         let bits = self.held_at.iter().enumerate();
         bits.fold(0, |all, (firing, at)| all | (u8::from(*at > 0) << firing))
     }
 
-    /// Those before the cursor.
+    /// Returns the firings before the cursor.
     const fn passed(&self) -> u8 {
         (1 << self.cursor) - 1
     }
 }
 
-/// Where a planner's claim transaction is.
+/// The phase of a planner's claim transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Phase {
-    /// There is none.
+    /// No transaction.
     #[default]
     Idle,
     /// It has begun, which fixes its `now()`.
     Begun,
     /// It has read the hold and not yet the clock: only without [`Fence::OneLook`].
     HalfRead,
-    /// It has looked.
+    /// It has read the clock and the hold.
     Read,
     /// It waits for the clock's row; the instant it would judge.
     Asks(u8),
-    /// The same after somebody else changed the row: it reads the clock again once it has it.
+    /// The same after another transaction changed the row: it reads the clock again once it has it.
     AsksAnew,
     /// It has the row, and judges this instant.
     Locked(u8),
-    /// It has written that it noticed a jump.
+    /// It has written a jump.
     Noticed,
     /// The new instant is committed, the hold not yet: only without [`Fence::Together`].
     Behind,
-    /// It has noticed nothing new.
+    /// It has noticed no jump.
     Looked,
     /// It knows whether catch-up is held.
     Ready,
     /// It has locked jobs and decided.
     Planned,
-    /// The cursors are committed, what is set aside is not: only without [`Fence::WithCursor`].
+    /// The cursors are committed, the held firings are not: only without [`Fence::WithCursor`].
     Aside,
 }
 
 /// A planner with its transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Planner {
-    /// Where it is.
+    /// Its phase.
     pub phase: Phase,
     /// The transaction's `now()`.
     pub now: u8,
@@ -275,19 +274,19 @@ pub struct Planner {
     pub seen: u8,
     /// Whether catch-up is held, as far as it knows.
     pub held: bool,
-    /// It has the clock's row, and writes this instant into it, if any.
+    /// Whether it has locked the clock's row, and the instant that it writes, if any.
     pub clock: Option<Option<u8>>,
-    /// It writes a hold.
+    /// Whether it writes a hold.
     pub opens: bool,
-    /// It keeps the hold from ending.
+    /// Whether it keeps the hold from ending.
     pub keeps: bool,
     /// The jobs that it has locked.
     pub jobs: u8,
-    /// What it is still to set aside: only without [`Fence::WithCursor`].
+    /// The firings that it still sets aside: only without [`Fence::WithCursor`].
     pub aside: [u8; JOBS],
 }
 
-/// What an operator wants.
+/// An operator's decision.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Verdict {
     /// The policies judge.
@@ -297,13 +296,13 @@ pub enum Verdict {
     Discard,
 }
 
-/// Where an operator's call is.
+/// The phase of an operator's call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Turn {
-    /// There is none.
+    /// No call.
     #[default]
     Idle,
-    /// It comes to this job next.
+    /// This job is next.
     Next(u8),
     /// It has locked this job.
     Locked(u8),
@@ -311,33 +310,33 @@ pub enum Turn {
     Ending,
     /// It has locked the hold.
     EndLocked,
-    /// It has seen that nothing is left: only without [`Fence::LockHold`].
+    /// It has seen that no firing is left: only without [`Fence::LockHold`].
     SawNothing,
 }
 
-/// An operator with his call.
+/// An operator with a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Operator {
-    /// Where it is.
+    /// Its phase.
     pub turn: Turn,
-    /// What he wants.
+    /// The decision.
     pub verdict: Verdict,
-    /// Of which job; `None`: of all, which ends the hold.
+    /// The job; `None`: all, which ends the hold.
     pub only: Option<u8>,
-    /// What he has read before he locked the job: only without [`Fence::ReadLocked`].
+    /// The firings read before the job was locked: only without [`Fence::ReadLocked`].
     pub saw: [u8; FIRINGS],
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct World {
     /// The database's clock.
     pub clock: u8,
-    /// Not a column: the latest that it has shown.
+    /// Not a column: the latest time that it has shown.
     pub high: u8,
     /// `planner_clock.seen_at`.
     pub seen: u8,
-    /// Rows of `holds` without an end.
+    /// Number of open rows of `holds`.
     pub holds: u8,
     /// The jobs.
     pub jobs: [Job; JOBS],
@@ -349,16 +348,16 @@ pub struct World {
     pub jumps: u8,
     /// Deaths that may still happen.
     pub deaths: u8,
-    /// Not a column: whether there was a jump, or an absence, since one was noticed, or somebody
-    /// has written an instant from which the clock had been set back.
+    /// Not a column: whether a jump or an absence has not been noticed yet, or a transaction has written an instant
+    /// from which the clock had been set back.
     pub owed: bool,
     /// Not a column: whether a hold began without one.
     pub needless: bool,
-    /// Not a column: whether a planner has decided what a jump had made late.
+    /// Not a column: whether a planner has decided firings that a jump had made late.
     pub unasked: bool,
 }
 
-/// How much there is, and what is missing of the protocol.
+/// The bounds, and the missing part of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// Jobs, 1 to [`JOBS`].
@@ -373,9 +372,9 @@ pub struct Bounds {
     pub deaths: u8,
     /// The jobs' misfire policy.
     pub policy: MisfirePolicy,
-    /// The fence that is down.
+    /// The missing fence.
     pub without: Option<Fence>,
-    /// Whether to discard is to give up also what no planner has come to. It does not.
+    /// Whether a discard also covers firings that no planner has reached. In the product it does not.
     pub discards_all: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Checks the protocol from the command line: `sexton-verify [--large] [--write]`.
 //!
-//! Without arguments it makes the checks of the test build, with `--large` those that take minutes.
-//! `--write` puts the numbers into `docs/internals/proof.md` and the counterexamples into `verify/traces`; otherwise
-//! numbers that are not there are an error, so that the page cannot drift from the code.
+//! Without arguments it makes the checks of the test build, with `--large` those that take minutes. `--write` puts
+//! the numbers into `docs/internals/proof.md` and the counterexamples into `verify/traces`; otherwise missing numbers
+//! are an error, so that the page cannot drift from the code.
 
 use std::time::Instant;
 use std::{env, fs};

@@ -1,15 +1,14 @@
 //! The executions of one job among one another: overlap policies, waiters, replacements.
 //!
-//! The other model follows one execution through everything that can happen to it. This one follows
-//! several executions of a job that runs one at a time, and of each only what the others can see: its
-//! state, whether it waits, whether it was replaced, whether its task runs. Tickets are left out: a row
-//! that was let go may be opened at any later moment, and a waiter only by a copy of its ticket that a
-//! hand has put into the queue. So are leases: an attempt counts as lost when its worker is dead.
+//! The other model follows one execution through everything that can happen to it. This one follows several
+//! executions of a job that runs one at a time, and of each only the parts visible to the others: its state, whether
+//! it waits, whether it was replaced, whether its task runs. Tickets are left out: an admitted row may be opened at
+//! any later moment, and a waiter only by a copy of its ticket that somebody has put into the queue by hand. So are
+//! leases: an attempt counts as lost when its worker is dead.
 //!
-//! What a firing does is asked of [`sexton_model::overlap`], every change of state of
-//! [`sexton_model::state::next`]. Statements are atomic where PostgreSQL makes them so; a look without
-//! a lock and what is done on the strength of it are two steps, and so are the settlement of a task
-//! with effects in its own transaction and its commit.
+//! [`sexton_model::overlap`] decides a firing's disposition, [`sexton_model::state::next`] every change of state.
+//! Statements are atomic where PostgreSQL makes them so; an unlocked read and the write that relies on it are two
+//! steps, and so are the settlement of a task with effects in its own transaction and its commit.
 
 mod model;
 mod steps;
@@ -21,21 +20,21 @@ use sexton_model::state::State;
 
 use crate::explorer::{CheckedProperty, Mutant};
 
-/// How many executions a history has.
+/// Number of executions in a history.
 pub const EXECUTIONS: usize = 3;
-/// How many schedulers plan.
+/// Number of planners.
 pub const PLANNERS: usize = 2;
 
-/// What holds executions apart; each can be taken down.
+/// The fences that keep executions apart; each can be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
-    /// A claim looks at what is under way and writes under the lock of the job's row.
+    /// A claim reads the executions under way and writes under the lock of the job's row.
     JobLock,
-    /// An admission asks again under that lock whether the job is free.
+    /// An admission checks again under that lock whether the job is free.
     AskAgain,
-    /// An admission asks at all.
+    /// An admission checks at all.
     Free,
-    /// A claim that replaces is put off while somebody has locked a row of what it replaces.
+    /// A claim that replaces is deferred while another transaction has locked a row that it replaces.
     PutOff,
     /// `replaced_by IS NULL`, in the settlement of a success.
     Replaced,
@@ -44,11 +43,11 @@ pub enum Fence {
 }
 
 impl Fence {
-    /// All of them, in the order of the documentation.
+    /// All fences, in the order of the documentation.
     pub const ALL: [Self; 6] =
         [Self::JobLock, Self::AskAgain, Self::Free, Self::PutOff, Self::Replaced, Self::Waiter];
 
-    /// What it is called in the documentation.
+    /// Returns the name in the documentation.
     pub const fn title(self) -> &'static str {
         match self {
             Self::JobLock => "job lock",
@@ -60,7 +59,7 @@ impl Fence {
         }
     }
 
-    /// What the fence is.
+    /// Returns the fence's meaning.
     pub const fn explanation(self) -> &'static str {
         match self {
             Self::JobLock => "A claim looks and writes under the lock of the job's row.",
@@ -76,7 +75,7 @@ impl Fence {
         }
     }
 
-    /// What it prevents.
+    /// Returns the property that breaks without it.
     pub const fn breaks(self) -> Property {
         match self {
             Self::PutOff | Self::Replaced => Property::ReplacedNeverSucceeds,
@@ -84,7 +83,7 @@ impl Fence {
         }
     }
 
-    /// The policy under which a history without it is looked for.
+    /// Returns the policy under which a history without it is searched.
     pub const fn policy(self) -> Overlap {
         match self {
             Self::PutOff | Self::Replaced => Overlap::Replace,
@@ -93,16 +92,16 @@ impl Fence {
     }
 }
 
-/// What must hold.
+/// The properties that must hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Property {
-    /// At most one execution is let go and has not ended, but for what a hand opened in the queue.
+    /// At most one execution is under way without waiting, except those opened by hand in the queue.
     OneLetGo,
-    /// Nor do the tasks of two run at the same time.
+    /// No two tasks run at the same time.
     OneTask,
     /// At most one firing waits.
     OneFiringWaits,
-    /// What was replaced never succeeds after the claim of what replaced it.
+    /// A replaced execution never succeeds after the claim that replaced it.
     ReplacedNeverSucceeds,
     /// Without further disturbances every execution can come to its end.
     EndReachable,
@@ -147,10 +146,10 @@ impl CheckedProperty<World> for Property {
     }
 }
 
-/// Where an execution's attempt is.
+/// The state of an execution's attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Task {
-    /// None is open.
+    /// No attempt is open.
     None,
     /// It runs.
     Runs,
@@ -162,13 +161,13 @@ pub enum Task {
     Dead,
 }
 
-/// An execution, as the others of its job can see it.
+/// An execution, as far as the others of its job can see it.
 #[expect(clippy::struct_excessive_bools, reason = "columns, as far as anything compares them")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Execution {
     /// `state`; `None`: it is not claimed.
     pub state: Option<State>,
-    /// Of a waiter: why it waits.
+    /// The reason, for a waiter.
     pub waits: Option<WaitReason>,
     /// `cancel_requested`.
     pub cancel: bool,
@@ -178,11 +177,11 @@ pub struct Execution {
     pub retried: bool,
     /// The attempt.
     pub task: Task,
-    /// Whether a copy of its ticket is in the main queue, put there by a hand.
+    /// Whether a copy of its ticket is in the main queue, put there by hand.
     pub copy: bool,
-    /// Whether it was opened by such a copy while it was failed: people may do that.
+    /// Whether it was opened by such a copy while it was failed, which people may do.
     pub by_hand: bool,
-    /// Not a column: whether it was under way when a firing was claimed that replaces.
+    /// Not a column: whether it was under way when a replacing firing was claimed.
     pub condemned: bool,
 }
 
@@ -199,24 +198,24 @@ impl Execution {
         condemned: false,
     };
 
-    /// Whether it is under way and no waiter.
+    /// Returns whether it is under way and no waiter.
     fn is_let_go(&self) -> bool {
         self.waits.is_none() && self.state.is_some_and(State::is_under_way)
     }
 }
 
-/// What a planner has seen without a lock.
+/// A planner's unlocked read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Planner {
     /// Nothing.
     Idle,
-    /// What was under way when it looked, to claim a firing: only without the job's lock.
+    /// The executions under way, read for a claim: only without the job's lock.
     SawUnderWay(UnderWay),
     /// That the job was free, with a waiter.
     SawFree,
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct World {
     /// In the order of their claims.
@@ -225,27 +224,27 @@ pub struct World {
     pub planners: [Planner; PLANNERS],
     /// Deaths of workers that may still happen.
     pub faults: u8,
-    /// Deeds of people that may still be done.
+    /// Number of people's actions that may still happen.
     pub people: u8,
 }
 
-/// A job, and what stands around it.
+/// A job, with the bounds of the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
     /// `queue` or `replace`.
     pub policy: Overlap,
-    /// The fence that is down.
+    /// The missing fence.
     pub without: Option<Fence>,
     /// Whether waiters are admitted at all.
     pub admits: bool,
     /// Deaths of workers in one history.
     pub faults: u8,
-    /// Deeds of people in one history.
+    /// Number of people's actions in one history.
     pub people: u8,
 }
 
 impl Job {
-    /// The job as it is.
+    /// Returns the job with all fences.
     pub const fn whole(policy: Overlap) -> Self {
         Self { policy, without: None, admits: true, faults: 1, people: 2 }
     }
@@ -253,7 +252,7 @@ impl Job {
     /// The two policies that keep executions apart.
     pub const BOTH: [Self; 2] = [Self::whole(Overlap::Queue), Self::whole(Overlap::Replace)];
 
-    /// Without each fence.
+    /// Returns the job without each fence.
     pub fn mutants() -> Vec<Mutant<Self>> {
         let without = |fence: Fence| Mutant {
             heading: format!("Without {}", fence.title()),
@@ -269,24 +268,24 @@ impl Job {
     }
 }
 
-/// One thing that happens; numbers are those of planners and of executions.
+/// One action; numbers are those of planners and of executions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
-    /// A planner looks at what is under way, to claim the next firing: only without the job's lock.
+    /// A planner reads the executions under way, to claim the next firing: only without the job's lock.
     LookToClaim(usize),
     /// A planner claims the next firing.
     Claim(usize),
     /// A planner looks for waiters whose job is free.
     LookForWaiters(usize),
-    /// A planner admits the one that has waited longest.
+    /// A planner admits the longest waiting one.
     Admit(usize),
     /// A worker opens the execution's ticket.
     Open(usize),
-    /// Its task ends, well or not.
+    /// Its task ends, with success or not.
     End(usize, bool),
     /// Its worker records the end.
     Settle(usize),
-    /// Its worker records the success in the task's own transaction, or hears that it must not.
+    /// Its worker records the success in the task's own transaction, or learns that it must not.
     Write(usize),
     /// That transaction is committed.
     Commit(usize),
@@ -305,7 +304,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Every action there is, in an order that never changes.
+    /// Returns every action, in an order that never changes.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for planner in 0..PLANNERS {
@@ -335,7 +334,7 @@ impl Action {
         all
     }
 
-    /// Whether it comes from outside.
+    /// Returns whether it comes from outside.
     pub const fn is_disturbance(self) -> bool {
         matches!(
             self,

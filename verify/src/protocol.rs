@@ -1,4 +1,4 @@
-//! The model of one execution: where it begins, and what each action does.
+//! The model of one execution: its initial state, and the effect of each action.
 
 pub mod action;
 mod canonical;
@@ -21,13 +21,13 @@ use self::world::{
 };
 use crate::explorer::{Graph, History, Id, Model, Refused, liveness, take};
 
-/// How far a check looks.
+/// The bounds of a check.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one thing is looked at")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it looks at, for people.
+    /// Its subject, for people.
     pub about: &'static str,
     /// Whether the execution begins with a foreign message in the main queue, twice, rather than with
     /// a firing that every scheduler has planned.
@@ -36,26 +36,26 @@ pub struct Bounds {
     pub schedulers: u8,
     /// Whether worker A and worker B have the task type.
     pub offers: [bool; 2],
-    /// Whether tasks also take too long and run out of memory, so that every budget is drawn on.
+    /// Whether tasks also time out and run out of memory, so that every budget is used.
     pub budgets: bool,
-    /// Whether tasks also ask to be run later.
+    /// Whether tasks also snooze.
     pub snoozes: bool,
-    /// Whether the job has a `stale_after`, so that the firing may come too late to be begun.
+    /// Whether the job has a `stale_after`, so that the firing may become stale.
     pub stale: bool,
     /// Faults in one history, of any kinds, at any places.
     pub faults: u8,
-    /// Deeds of operators and other people in one history.
+    /// Number of people's actions in one history.
     pub people: u8,
-    /// Copies of the row's own ticket in each of the queues.
+    /// Maximum number of copies of the row's own ticket in each queue.
     pub copies: u8,
 }
 
 /// The protocol within bounds, with its fences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Protocol {
-    /// How far.
+    /// The bounds.
     pub bounds: Bounds,
-    /// Which fences stand.
+    /// The fences in place.
     pub fences: Fences,
 }
 
@@ -89,7 +89,7 @@ impl Model for Protocol {
             row: Row {
                 claimed: false,
                 state: State::Pending,
-                owed: false,
+                unpublished: false,
                 held: false,
                 due: true,
                 long_due: false,
@@ -107,7 +107,7 @@ impl Model for Protocol {
             schedulers: [planned(0), planned(1)],
             sweep: Sweep::Idle,
             main: Tickets { current: if foreign { 2 } else { 0 }, overtaken: 0 },
-            ladder: Tickets::default(),
+            delayed: Tickets::default(),
             failed: FailedQueue::default(),
             tail: FailedQueue::default(),
             faults,
@@ -202,15 +202,15 @@ impl Protocol {
         match clock {
             Clock::Due => waits && !std::mem::replace(&mut row.due, true),
             Clock::LongDue => {
-                // Only a worker without the task type asks.
-                let asked = self.bounds.offers.contains(&false);
-                asked && waits && row.due && !std::mem::replace(&mut row.long_due, true)
+                // Only a worker without the task type needs the answer.
+                let needs_answer = self.bounds.offers.contains(&false);
+                needs_answer && waits && row.due && !std::mem::replace(&mut row.long_due, true)
             }
             Clock::Stale => {
                 let fresh = row.state == State::Pending && row.claimed && row.fresh;
                 fresh && !std::mem::replace(&mut row.stale, true)
             }
-            Clock::HoldOver => row.owed && std::mem::replace(&mut row.held, false),
+            Clock::HoldOver => row.unpublished && std::mem::replace(&mut row.held, false),
             Clock::LeaseOver => {
                 row.state == State::Running
                     && !self.is_kept(world)
@@ -219,8 +219,8 @@ impl Protocol {
         }
     }
 
-    /// Whether the lease cannot be over yet: its worker renews it, or would be dead before. This is what observers'
-    /// own clocks make true, whatever the database's says.
+    /// Returns whether the lease cannot be over yet: its worker renews it, or would be dead before. Observers' own
+    /// clocks guarantee this, whatever the database's clock does.
     fn is_kept(&self, world: &World) -> bool {
         let Holder::Worker(who) = world.row.holder else { return false };
         match world.workers[usize::from(who)].step {
@@ -235,17 +235,17 @@ impl Protocol {
         if number == Number::Current && waits && !world.row.due {
             return Ok(false);
         }
-        if !take(world.ladder.of(number)) {
+        if !take(world.delayed.of(number)) {
             return Ok(false);
         }
         world.main.put(number, self.bounds.copies).map(|()| true)
     }
 
-    /// Of the row alone, and of a main queue without a ticket; five minutes are long enough for a
-    /// ticket that is anywhere to have shown itself.
+    /// Depends only on the row, and on a main queue without a ticket; five minutes are long enough for any existing
+    /// ticket to have shown up.
     fn reconcile(world: &mut World) -> bool {
         let waiting = |worker: &Worker| worker.delivery && worker.number == Number::Current;
-        let anywhere = world.ladder.current > 0 || world.workers.iter().any(waiting);
+        let anywhere = world.delayed.current > 0 || world.workers.iter().any(waiting);
         if !world.seems_lost() || !world.main.is_empty() || anywhere {
             return false;
         }
@@ -255,13 +255,13 @@ impl Protocol {
 }
 
 impl World {
-    /// Published, due, and not opened.
+    /// Returns whether the ticket is published, due, and not opened.
     pub(crate) fn seems_lost(&self) -> bool {
         let waits = matches!(self.row.state, State::Pending | State::Retrying);
-        self.row.claimed && waits && !self.row.owed && self.row.due
+        self.row.claimed && waits && !self.row.unpublished && self.row.due
     }
 
-    /// The token that `worker` has in hand is nobody's any more.
+    /// Gives up the token that `worker` holds.
     pub(crate) fn leave(&mut self, worker: usize, becomes: Holder) {
         if self.row.holder == Holder::Worker(worker as u8) {
             self.row.holder = becomes;

@@ -17,12 +17,12 @@ use tokio::time::timeout;
 
 use crate::Arguments;
 
-/// How long all of them may take; a consumer whose channel is closed says nothing.
+/// Time limit for all messages; a consumer whose channel is closed reports nothing.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Confirms that are waited for together.
+/// Number of confirms awaited together.
 const CONFIRM_BATCH: i64 = 1_000;
 
-/// So many messages a second, each consumer with a channel and a prefetch of its own.
+/// Returns messages per second, each consumer with its own channel and prefetch.
 pub(super) async fn drained(arguments: &Arguments, amqp_url: &str) -> Result<f64> {
     let connection = Connection::connect(amqp_url, ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;

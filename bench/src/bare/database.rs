@@ -11,10 +11,10 @@ use crate::Arguments;
 
 /// Rows of one statement.
 pub(super) const BATCH: usize = 100;
-/// Statements under way, each in a connection of its own.
+/// Number of concurrent statements, each on its own connection.
 const CONNECTIONS: usize = 2;
 
-/// So many executions a second opened and settled, in the tables as they are.
+/// Returns executions opened and settled per second, in the real tables.
 pub(super) async fn recorded(arguments: &Arguments, database_url: &str) -> Result<f64> {
     let database = TestDatabase::create_on(database_url).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
@@ -60,14 +60,14 @@ async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
     Ok(())
 }
 
-/// So many executions a second inserted, in batches of a thousand.
+/// Returns executions inserted per second, in batches of a thousand.
 pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Result<f64> {
     let database = TestDatabase::create_on(database_url).await?;
     let (ids, seconds) = fill(database.pool(), arguments.count).await?;
     Ok(ids.len() as f64 / seconds)
 }
 
-/// Executions whose tickets are published; their ids, and how many seconds it took.
+/// Inserts executions with published tickets; returns their ids, and the time in seconds.
 pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
     sqlx::query(
         "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,

@@ -11,17 +11,17 @@ use super::{POOL, handlers, line, stop, until, with};
 use crate::Arguments;
 use crate::line::Line;
 
-/// How long before they are due the programs have.
+/// Time for the programs before the jobs are due.
 const LEAD_TIME: Duration = Duration::from_secs(10);
 
-/// From the nominal time to the last open, by the database's clock.
+/// Measures from the nominal time to the last open, by the database's clock.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
     programs.extend(handlers(platform, arguments)?);
     for program in &mut programs {
         program.ready().await;
     }
-    // Seldom, so that each of them fires once.
+    // Rarely, so that each of them fires once.
     let one = format!(
         "[[job]]\nname = \"bench.first\"\ntask = \"nothing\"\npool = \"{POOL}\"\n\
          schedule = \"0 0 1 1 *\"\n"
@@ -46,8 +46,8 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     .await?;
     let value = late.last().copied().unwrap_or(f64::NAN);
     let first = late.first().copied().unwrap_or(f64::NAN);
-    let told = Line { value, ..line(arguments, "burst") };
-    with(with(told, "count", arguments.count as f64), "first_ms", first).print();
+    let figure = Line { value, ..line(arguments, "burst") };
+    with(with(figure, "count", arguments.count as f64), "first_ms", first).print();
     stop(programs).await;
     Ok(())
 }

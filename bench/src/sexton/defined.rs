@@ -1,7 +1,7 @@
-//! Defined: what firing costs where many other jobs are defined that are not due.
+//! Defined: the cost of firing beside many other jobs that are defined and not due.
 //!
-//! The same hundred jobs fire once a second beside `--count` jobs that fire once a year. Told are the processor time that
-//! the scheduler and PostgreSQL's processes need for the firings of a second, and their lag.
+//! The same hundred jobs fire once a second beside `--count` jobs that fire once a year. The figures are the
+//! processor time of the scheduler and of PostgreSQL's processes for the firings of a second, and their lag.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::Arguments;
 use crate::line::{Line, at};
 
 const FIRING: u32 = 100;
-/// What fires before the programs have made every round once is not counted.
+/// Firings before every loop has had a round are not counted.
 const WARM_UP: Duration = Duration::from_secs(5);
 
-/// For `--seconds`.
+/// Measures for `--seconds`.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     define(platform, arguments.count).await?;
     let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
@@ -63,7 +63,7 @@ fn of_processor(mut line: Line, defined: i64) -> Line {
     line
 }
 
-/// The jobs that fire, and copies of one that does not.
+/// Defines the jobs that fire, and copies of one that does not.
 async fn define(platform: &Platform, count: i64) -> Result<()> {
     let job = |name: &str, schedule: &str| {
         format!(
@@ -78,20 +78,21 @@ async fn define(platform: &Platform, count: i64) -> Result<()> {
     let due = "SELECT next_fire_at FROM sexton.jobs WHERE name = 'bench.yearly'";
     let due = sqlx::query_scalar(due).fetch_one(pool).await?;
     measurement::copy_job(platform.store(), "bench.yearly", u32::try_from(count)?, due).await?;
-    // What the insert left to be vacuumed and written is not the firings' business.
+    // The vacuum and writes after the insert do not belong to the firings.
     sqlx::query("VACUUM ANALYZE sexton.jobs, sexton.job_revisions").execute(pool).await?;
     sqlx::query("CHECKPOINT").execute(pool).await?;
     Ok(())
 }
 
-/// For how long each process of PostgreSQL that serves this database was on a processor. The one that answers is among
-/// them: asked before and after by different connections, it would count with all that it did before, the jobs it made.
+/// Returns the processor time of each PostgreSQL process that serves this database. The one that answers is included:
+/// read before and after by different connections, it would count with all its earlier work, such as creating the
+/// jobs.
 async fn backends(pool: &PgPool) -> Result<HashMap<u32, Duration>> {
     let pids: Vec<i32> =
         sqlx::query_scalar("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
             .fetch_all(pool)
             .await?;
-    // One that has just ended is no longer asked.
+    // A process that has just ended is skipped.
     let used = pids.into_iter().map(i32::unsigned_abs);
     Ok(used.filter_map(|pid| Some((pid, used_by(pid).ok()?))).collect())
 }

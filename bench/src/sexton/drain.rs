@@ -1,4 +1,4 @@
-//! Drain: tickets that are in the queue already, until the last attempt is recorded.
+//! Drain: from tickets in the queue until the last attempt is recorded.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::{DEADLINE, apply_tick, handlers, line, resident_mb, run, stop, until,
 use crate::Arguments;
 use crate::line::Line;
 
-/// The most that one backfill takes.
+/// Maximum number of firings of one backfill.
 const MAX_BACKFILL_FIRINGS: i64 = 20_000;
 const JOB: &str = "bench.drain";
 
-/// From the first open to the last record, by the database's clock.
+/// Measures from the first open to the last record, by the database's clock.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     scheduler.ready().await;
@@ -39,7 +39,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     Ok(())
 }
 
-/// Firings of the past, all of them published. Nobody consumes yet.
+/// Makes past firings, all published. No worker consumes yet.
 async fn fill(platform: &Platform, count: i64) -> Result<()> {
     apply_tick(platform, JOB).await?;
     run(platform, &["jobs", "pause", JOB, "--reason", "measured"]).await?;
@@ -61,7 +61,7 @@ fn format_time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Until nothing is left; the most memory that a worker had meanwhile.
+/// Waits until none is left; returns the largest memory of a worker meanwhile.
 async fn watch(platform: &Platform, workers: &mut [Program]) -> Result<f64> {
     for worker in workers.iter_mut() {
         worker.ready().await;

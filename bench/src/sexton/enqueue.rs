@@ -1,7 +1,7 @@
 //! Enqueue: executions triggered from a file, from the command's start to its end.
 //!
-//! Each has its row, a key that deduplicates it, and its line in the audit. Nobody publishes them meanwhile, as nobody
-//! does in the bare insert that this is compared with.
+//! Each has its row, a key that deduplicates it, and its line in the audit. They are not published meanwhile, like
+//! those of the bare insert in the comparison.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::line::Line;
 
 const JOB: &str = "bench.enqueue";
 
-/// So many executions a second.
+/// Returns executions per second.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let job = format!("[[job]]\nname = \"{JOB}\"\ntask = \"nothing\"\npool = \"{POOL}\"\n");
     platform.apply(&job).await?;

@@ -1,9 +1,9 @@
-//! Journal: what opening and settling costs by itself, with nobody else at work.
+//! Journal: the cost of opening and settling alone.
 //!
-//! The statements of a worker's journal, batch after batch on a connection as its own is: `--slots` is the size of a batch. Told
-//! are the executions a second, of each statement how long it took and how long PostgreSQL's process was on a processor for it,
-//! and how much both have written to the write-ahead log for an execution. Full images of pages are hardly among it: what
-//! is changed was inserted just before.
+//! It runs a worker's statements, batch after batch on a dedicated connection; `--slots` is the size of a batch. The
+//! figures are the executions per second, each statement's duration and the processor time of PostgreSQL's process
+//! for it, and the bytes of write-ahead log of both for an execution. Full page images hardly count: the changed rows
+//! were inserted just before.
 
 use std::time::{Duration, Instant};
 
@@ -26,16 +26,16 @@ use crate::line::Line;
 
 const LEASE: Duration = Duration::from_secs(20);
 
-/// So many executions a second.
+/// Returns executions per second.
 pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
     let database = TestDatabase::create_on(database_url).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
     sqlx::query("VACUUM ANALYZE sexton.executions").execute(database.pool()).await?;
-    let mut own = DedicatedConnection::for_key_lookups(database.store());
+    let mut dedicated = DedicatedConnection::for_key_lookups(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
-    let mut lent = own.acquire().await?;
-    let server = server.fetch_one(&mut *lent).await?.unsigned_abs();
-    lent.release();
+    let mut connection = dedicated.acquire().await?;
+    let server = server.fetch_one(&mut *connection).await?.unsigned_abs();
+    connection.release();
     let (mut opens, mut settlements) = (Cost::default(), Cost::default());
     let worker = ProcessId::new(Uuid::now_v7());
     let offers = [Offer::new("nothing")];
@@ -45,18 +45,19 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
         let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
         let before = used_by(server)?;
         let since = Instant::now();
-        let mut lent = own.acquire().await?;
-        let opened = open(&mut *lent, worker, "bench:1", &offers, &requests, LEASE, None).await?;
-        lent.release();
+        let mut connection = dedicated.acquire().await?;
+        let opened =
+            open(&mut *connection, worker, "bench:1", &offers, &requests, LEASE, None).await?;
+        connection.release();
         let opened = opened.opened;
         ensure!(opened.len() == batch.len(), "{} of {} were opened", opened.len(), batch.len());
         let between = used_by(server)?;
         opens.add(since.elapsed(), between.saturating_sub(before));
         let since = Instant::now();
         let ends: Vec<Settlement> = requests.iter().map(settlement).collect();
-        let mut lent = own.acquire().await?;
-        settle(&mut *lent, &ends, None).await?;
-        lent.release();
+        let mut connection = dedicated.acquire().await?;
+        settle(&mut *connection, &ends, None).await?;
+        connection.release();
         settlements.add(since.elapsed(), used_by(server)?.saturating_sub(between));
     }
     let value = ids.len() as f64 / began.elapsed().as_secs_f64();
@@ -70,7 +71,7 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     Ok(())
 }
 
-/// How much PostgreSQL has written to its log, in bytes: the whole server, so on one that others use theirs is among it.
+/// Returns how much PostgreSQL has written to its log, in bytes: of the whole server, including other users' writes.
 async fn wal_written(pool: &PgPool) -> Result<f64> {
     let bytes = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
     Ok(sqlx::query_scalar(bytes).fetch_one(pool).await?)
@@ -98,7 +99,7 @@ fn settlement(request: &OpenRequest) -> Settlement {
     }
 }
 
-/// What the statements of a kind have cost.
+/// The costs of one kind of statement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     statements: u32,
@@ -113,7 +114,7 @@ impl Cost {
         self.processor += processor;
     }
 
-    /// Of one statement, in microseconds.
+    /// Returns the mean of one statement, in microseconds.
     fn mean(self, total: Duration) -> f64 {
         total.as_secs_f64() * 1e6 / f64::from(self.statements.max(1))
     }

@@ -9,10 +9,10 @@ use super::{apply_tick, handlers, line, stop};
 use crate::Arguments;
 use crate::line::{Line, at};
 
-/// What fires before the programs have made every round once is not counted.
+/// Firings before every loop has had a round are not counted.
 const WARM_UP: i64 = 5;
 
-/// By the database's clock.
+/// Measures by the database's clock.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
     programs.extend(handlers(platform, arguments)?);

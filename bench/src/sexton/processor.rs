@@ -1,10 +1,10 @@
-//! For how long processes were on a processor, by the account that the kernel keeps.
+//! Processor time of processes, from the kernel's accounts.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// A process of this machine, all its threads that have not ended together.
+/// Returns the time of a process of this machine, over all its live threads.
 pub(super) fn used_by(pid: u32) -> Result<Duration> {
     let mut nanoseconds = 0;
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));

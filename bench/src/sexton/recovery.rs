@@ -1,4 +1,4 @@
-//! Recovery: a worker is killed in the middle of a task, until the task has begun again.
+//! Recovery: from a worker's death in the middle of a task until the task has begun again.
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use super::{line, run, stop, until};
 use crate::Arguments;
 use crate::line::Line;
 
-/// Once with a worker that is started again in the dead one's place, once with another that was there.
+/// Measures once with a worker restarted in the dead one's place, once with another running worker.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let scheduler = platform.start_scheduler("scheduler", &[])?;
     let job = |name: &str| format!("[[job]]\nname = \"{name}\"\ntask = \"wait\"\n");
@@ -45,7 +45,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     Ok(())
 }
 
-/// From the kill to the open of attempt 2, in milliseconds.
+/// Returns the time from the kill to the open of attempt 2, in milliseconds.
 async fn second_attempt(platform: &Platform, job: &str, killed: DateTime<Utc>) -> Result<f64> {
     let again = async || {
         let opened = "SELECT a.opened_at FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id

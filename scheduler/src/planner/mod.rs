@@ -185,7 +185,7 @@ impl Planner {
                 with_timeout(QUERY_TIMEOUT, transaction.commit()).await?;
                 look.noticed.iter().for_each(log_jump);
             } else {
-                // A mere drop would keep the deferred jobs' rows locked for transactions that are about to end.
+                // A mere drop would release the deferred jobs' rows later, and other transactions wait for them.
                 with_timeout(QUERY_TIMEOUT, transaction.rollback()).await?;
             }
             connection.release();

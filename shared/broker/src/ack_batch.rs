@@ -1,16 +1,18 @@
-//! Acknowledgements that may come a little late.
+//! Batches acknowledgements, which may come a little late.
 //!
-//! A ticket whose attempt has ended is spent: should it come again, it opens nothing. So its acknowledgement may wait for those
-//! of the next ones, and one `basic.ack` with `multiple` (AMQP 0-9-1, 1.8.3.13) tells the broker of all of them. It is sent
+//! A ticket whose attempt has ended is spent: if it comes again, it opens nothing. So its acknowledgement may wait
+//! for those of the next ones, and one `basic.ack` with `multiple` (AMQP 0-9-1, 1.8.3.13) covers all of them. It is
+//! sent
 //!
-//! - after a quarter of what the slot may hold, eight at most: with a prefetch below eight each has its own, at once;
+//! - after a quarter of the slot's prefetch, eight at most: with a prefetch below eight each message has its own, at
+//!   once;
 //! - before the slot waits for a message, and before it stops consuming;
 //! - 50 ms after the first of them, while a task runs.
 //!
-//! `multiple` covers whatever was delivered on the channel before. What the slot still has in its hands must not be among it,
-//! nor what it has dropped without an answer, which is to come again: then each acknowledgement is for one message.
+//! `multiple` covers every earlier delivery on the channel. If the slot still holds one of them, or has dropped one
+//! without an answer, which must come again, then each acknowledgement is for one message.
 //!
-//! **Crashes.** What is not acknowledged comes again, to whomever, and opens nothing.
+//! **Crashes.** An unacknowledged message comes again, to any consumer, and opens nothing.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -21,33 +23,33 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::delivery::Delivery;
 
-/// The most that one acknowledgement is for.
+/// Maximum number of messages in one acknowledgement.
 const MAX_BATCH_ACKS: u16 = 8;
-/// For so long an acknowledgement waits at most while a task runs.
+/// How long an acknowledgement may wait while a task runs.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(50);
 
-/// The spent deliveries of one slot that are not acknowledged, all of one channel.
+/// The spent, unacknowledged deliveries of one slot, all of one channel.
 pub(crate) struct AckBatch {
-    /// The last of them, and how many there are, and when the first came.
+    /// The last of them, their number, and when the first came.
     waiting: Option<(Delivery, u16, Instant)>,
-    /// An acknowledgement on its way. The next one must not overtake it: the broker closes the channel over one that
+    /// An acknowledgement being sent. The next one must not overtake it: the broker closes the channel over one that
     /// arrives after another has covered its message.
     sending: Option<BoxFuture<'static, ()>>,
     max_acks: u16,
 }
 
 impl AckBatch {
-    /// The batch of a slot that holds up to `prefetch` messages.
+    /// Makes the batch of a slot that holds up to `prefetch` messages.
     pub(crate) fn for_prefetch(prefetch: u16) -> Self {
         Self { waiting: None, sending: None, max_acks: (prefetch / 4).clamp(1, MAX_BATCH_ACKS) }
     }
 
-    /// Whether none is left to be sent or is on its way.
+    /// Returns whether no acknowledgement is left to send or being sent.
     pub(crate) const fn is_empty(&self) -> bool {
         self.waiting.is_none() && self.sending.is_none()
     }
 
-    /// Acknowledges it, now or with others.
+    /// Acknowledges a delivery, now or with others.
     pub(crate) async fn add(&mut self, delivery: Delivery) {
         if self.max_acks == 1 || !delivery.is_next(usize::from(self.waiting.is_some())) {
             self.flush().await;
@@ -69,7 +71,8 @@ impl AckBatch {
 
     /// Acknowledges all of them.
     ///
-    /// Cancel-safe: dropped in the middle it has been handed over to be sent, or is by the next call.
+    /// Cancel-safe: after a drop in the middle, the acknowledgement is already handed over, or the next call sends
+    /// it.
     pub(crate) async fn flush(&mut self) {
         self.finish_sending().await;
         if let Some((last, ..)) = self.waiting.take() {
@@ -87,7 +90,7 @@ impl AckBatch {
         }
     }
 
-    /// Acknowledges them in time, and waits for ever. Cancel-safe.
+    /// Acknowledges them in time, and never returns. Cancel-safe.
     pub(crate) async fn flush_acks_when_due(&mut self) -> Infallible {
         self.finish_sending().await;
         if let Some((_, _, since)) = &self.waiting {

@@ -1,4 +1,4 @@
-//! Setting a consumer up on a channel, and taking it away again.
+//! Sets a consumer up on a channel, and cancels it.
 
 use futures_util::StreamExt;
 use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
@@ -9,7 +9,7 @@ use crate::delivery::return_to_queue;
 use crate::inspect::is_missing;
 use crate::link::Link;
 
-/// Sets a consumer up, on the channel of before if it is still good.
+/// Sets a consumer up, on the previous channel if that is still open.
 pub(crate) async fn attach(
     link: &Link,
     queue: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn attach(
         None => link.channel().await.map_err(|error| error.to_string())?,
     };
     let words = |error: lapin::Error| error.to_string();
-    // Before consuming: it counts for consumers started afterwards only.
+    // Before consuming, because it applies only to consumers started afterwards.
     channel.basic_qos(prefetch, BasicQosOptions { global: false }).await.map_err(words)?;
     let consuming = channel.basic_consume(
         queue.into(),
@@ -42,12 +42,12 @@ pub(crate) async fn attach(
     }
 }
 
-/// Cancels and gives back what was delivered meanwhile; `false` if the channel does not allow it.
+/// Cancels the consumer and returns messages delivered meanwhile; `false` if the channel does not allow it.
 pub(crate) async fn cancel(channel: Channel, mut stream: Consumer) -> bool {
     if channel.basic_cancel(stream.tag(), BasicCancelOptions::default()).await.is_err() {
         return false;
     }
-    // After cancel-ok nothing is added; the stream ends after what came before.
+    // After cancel-ok no message is added; the stream ends after the earlier ones.
     while let Some(item) = stream.next().await {
         match item {
             Ok(raw) => match return_to_queue(&raw.acker).await {

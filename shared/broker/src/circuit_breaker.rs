@@ -1,54 +1,54 @@
-//! Queues that do not confirm, remembered so that they hold up no others.
+//! Remembers queues that do not confirm, so that they delay no others.
 //!
-//! A quorum queue without a leader takes messages and confirms none. Each one that is sent there would hold
-//! its channel for the whole limit of a confirm. So after the first, the next ones are answered at once
-//! for a while; then one is let through, on a channel of its own and for a shorter time, to find out.
+//! A quorum queue without a leader accepts messages and confirms none. Each message to it would occupy its channel
+//! for the whole confirm timeout. So after the first, publications for it fail at once for a while; then one is let
+//! through as a probe, on a separate channel and with a shorter timeout.
 //!
-//! Where nothing else was published meanwhile, the broker itself may have been silent. Then publications for
-//! the queue use the channel apart, and none fails, until one is answered: so a silent queue holds up the
-//! others once, whether or not they had something to publish the first time.
+//! If nothing else was published meanwhile, the broker itself may have been silent. Then publications for the queue
+//! use the separate channel, and none fails, until one is answered: so a silent queue delays the others once, whether
+//! or not they had messages the first time.
 //!
-//! A new connection starts afresh: what was silent may have been the connection.
+//! A new connection starts afresh, because the old one may have been the silent part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-/// The most queues that the breaker remembers; it treats further ones as healthy.
+/// Maximum number of queues that the breaker remembers; it treats further ones as healthy.
 const MAX_TRACKED_QUEUES: usize = 1_000;
 
-/// What to do with a publication.
+/// The route of a publication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Route {
-    /// Nothing is known against its queue.
+    /// Its queue is healthy.
     Send,
-    /// Its queue or the broker was silent: send it where it holds up no other queue.
+    /// Its queue or the broker was silent: send it on the separate channel, where it delays no other queue.
     SendSeparately,
-    /// Its queue was silent a while ago: find out whether it still is.
+    /// Its queue was silent a while ago: probe it.
     Probe,
-    /// Its queue was silent just now.
+    /// Its queue is silent: fail at once.
     Reject,
 }
 
-/// The queues of one connection that were silent.
+/// The silent queues of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct CircuitBreaker(Mutex<Queues>);
 
 #[derive(Debug, Default)]
 struct Queues {
-    /// Of the connection.
+    /// The connection's generation.
     generation: u64,
     /// When the next probe of each is due.
     silent: BTreeMap<String, Instant>,
-    /// Those that did not confirm while nothing else was published.
+    /// Queues that did not confirm while nothing else was published.
     suspected: BTreeSet<String>,
-    /// When something was confirmed last.
-    heard: Option<Instant>,
+    /// When the last confirm came.
+    last_confirm: Option<Instant>,
 }
 
 impl CircuitBreaker {
-    /// What to do with a publication for `queue`. At most one caller in each `pause` probes.
+    /// Returns the route of a publication for `queue`. At most one caller in each `pause` probes.
     pub(crate) fn route(
         &self,
         queue: &str,
@@ -69,15 +69,15 @@ impl CircuitBreaker {
         }
     }
 
-    /// Something was confirmed at `now`.
+    /// Records a confirm at `now`.
     pub(crate) fn record_confirm(&self, generation: u64, now: Instant) {
         if let Some(mut queues) = self.of(generation) {
-            queues.heard = Some(now);
+            queues.last_confirm = Some(now);
         }
     }
 
-    /// `queue` has not confirmed since `since`; it is left alone until `retry_at`. Unless nothing else was
-    /// confirmed either: then it may be the broker that is silent, or the connection.
+    /// Records that `queue` has not confirmed since `since`; it is avoided until `retry_at`. If no other queue
+    /// confirmed either, the broker or the connection may be silent instead.
     pub(crate) fn record_timeout(
         &self,
         queue: &str,
@@ -86,22 +86,22 @@ impl CircuitBreaker {
         retry_at: Instant,
     ) {
         let Some(mut queues) = self.of(generation) else { return };
-        let others_speak = queues.heard.is_some_and(|heard| heard >= since);
+        let others_confirm = queues.last_confirm.is_some_and(|last_confirm| last_confirm >= since);
         let known = queues.silent.contains_key(queue);
-        if known || (others_speak && queues.silent.len() < MAX_TRACKED_QUEUES) {
+        if known || (others_confirm && queues.silent.len() < MAX_TRACKED_QUEUES) {
             queues.suspected.remove(queue);
             queues.silent.insert(queue.to_owned(), retry_at);
-        } else if !others_speak && queues.suspected.len() < MAX_TRACKED_QUEUES {
+        } else if !others_confirm && queues.suspected.len() < MAX_TRACKED_QUEUES {
             queues.suspected.insert(queue.to_owned());
         }
     }
 
-    /// Whether `queue` has not confirmed while others did.
+    /// Returns whether `queue` has not confirmed while others did.
     pub(crate) fn is_open(&self, queue: &str, generation: u64) -> bool {
         self.of(generation).is_some_and(|queues| queues.silent.contains_key(queue))
     }
 
-    /// `queue` has answered, whatever it was.
+    /// Records that `queue` has answered, with any answer.
     pub(crate) fn reset(&self, queue: &str, generation: u64) {
         if let Some(mut queues) = self.of(generation) {
             queues.silent.remove(queue);
@@ -109,9 +109,9 @@ impl CircuitBreaker {
         }
     }
 
-    /// What is known of a connection; `None`: there is a newer one.
+    /// Returns the record of a connection; `None`: a newer one exists.
     fn of(&self, generation: u64) -> Option<MutexGuard<'_, Queues>> {
-        // Nothing in here panics half way.
+        // No code panics while it holds the lock.
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if queues.generation < generation {
             *queues = Queues { generation, ..Queues::default() };
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(route("other", now), Route::Send);
         assert_eq!(route("q", now + PAUSE), Route::Probe);
         assert_eq!(route("q", now + PAUSE), Route::Reject);
-        // Found silent again, though nobody else was heard meanwhile.
+        // Silent again, though no other queue confirmed meanwhile.
         silence.record_timeout("q", 1, now + PAUSE, now + 3 * PAUSE);
         assert_eq!(route("q", now + 2 * PAUSE), Route::Reject);
         assert_eq!(route("q", now + 3 * PAUSE), Route::Probe);

@@ -1,4 +1,4 @@
-//! A message in the hands of a consumer, until it is acknowledged or given back.
+//! A message held by a consumer, until it is acknowledged or returned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,36 +12,36 @@ use crate::properties::{Properties, last_death};
 
 /// A received message.
 ///
-/// The broker considers it taken until [`Delivery::ack`] or [`Delivery::nack_requeue`]. Dropped without
-/// either, it stays taken until its channel closes, and then comes again, to whomever.
+/// The broker considers it delivered until [`Delivery::ack`] or [`Delivery::nack_requeue`]. Dropped without either,
+/// it stays delivered until its channel closes, and then comes again, to any consumer.
 #[derive(Debug)]
 pub struct Delivery {
     /// The body, as it came.
     pub body: Vec<u8>,
-    /// The allow-listed properties, fit for a copy.
+    /// The allow-listed properties, safe to copy.
     pub properties: Properties,
-    /// Whether the broker has handed it out before. A hint only: the rows count attempts.
+    /// Whether the broker has delivered it before. A hint only: the rows count attempts.
     pub redelivered: bool,
-    /// Why the broker itself moved it here last (`delivery_limit`, `expired` …), if it did.
+    /// The reason with which the broker dead-lettered it last (`delivery_limit`, `expired` …), if it did.
     pub last_death: Option<String>,
-    /// Out of which queue the broker moved it then.
+    /// The queue out of which the broker moved it then.
     pub last_death_queue: Option<String>,
     acker: Acker,
     ack_timeout: Duration,
-    // An ack must go to the channel of the delivery: it stays open while a delivery needs it, even
-    // if the slot has moved on to another.
+    // An ack must use the channel of the delivery: the handle keeps it open, even if the slot has moved on to
+    // another.
     _channel: Channel,
     held: HeldGuard,
 }
 
-/// What became of an acknowledgement.
+/// The result of an acknowledgement.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckOutcome {
-    /// It was written to the connection. The broker does not answer acks, so it may still be lost:
-    /// the message then comes again.
+    /// It was written to the connection. The broker does not answer acks, so it may still be lost: the message then
+    /// comes again.
     Written,
-    /// The channel is gone: the message has gone back to its queue and comes again.
+    /// The channel is closed: the message is in its queue again.
     ChannelGone,
 }
 
@@ -66,13 +66,13 @@ impl Delivery {
         }
     }
 
-    /// Says that the message has been dealt with for good.
+    /// Acknowledges the message.
     pub async fn ack(mut self) -> AckOutcome {
         self.held.answered = true;
         outcome(&timeout(self.ack_timeout, self.acker.ack(BasicAckOptions::default())).await)
     }
 
-    /// The same, of every message before it on its channel as well.
+    /// Acknowledges the message and every earlier one on its channel.
     pub(crate) async fn ack_up_to(self) -> AckOutcome {
         let Self { acker, ack_timeout, _channel, mut held, .. } = self;
         held.answered = true;
@@ -80,12 +80,12 @@ impl Delivery {
         outcome(&timeout(ack_timeout, acker.ack(BasicAckOptions { multiple: true })).await)
     }
 
-    /// It is acknowledged together with a later one.
+    /// Marks it as acknowledged together with a later one.
     pub(crate) fn mark_covered(mut self) {
         self.held.answered = true;
     }
 
-    /// Whether every message that its slot was handed before it has been answered; `mark_covered`: how many of those that it
+    /// Returns whether every earlier message of its slot has been answered; `covered`: how many of those that it
     /// holds will be, together with this one.
     pub(crate) fn is_next(&self, covered: usize) -> bool {
         let held_deliveries = &self.held.held_deliveries;
@@ -94,11 +94,10 @@ impl Delivery {
             && !held_deliveries.any_unanswered.load(Ordering::Relaxed)
     }
 
-    /// Gives the message back to its queue, for a message that was never begun.
+    /// Returns the message to its queue, for a message that was never begun.
     ///
-    /// As a negative acknowledgement, never as a rejection: from RabbitMQ 4.3 on only the latter
-    /// counts towards the delivery limit. Never an answer to a message that was looked at: it comes
-    /// back at once.
+    /// As a negative acknowledgement, never as a rejection: from RabbitMQ 4.3 on only the latter counts towards the
+    /// delivery limit. Never for a message that was processed: it comes back at once.
     pub async fn nack_requeue(mut self) -> AckOutcome {
         self.held.answered = true;
         outcome(&timeout(self.ack_timeout, return_to_queue(&self.acker)).await)
@@ -116,24 +115,23 @@ fn outcome<E>(answer: &Result<lapin::Result<bool>, E>) -> AckOutcome {
     }
 }
 
-/// What a slot holds.
+/// The deliveries of a slot.
 #[derive(Debug, Default)]
 pub(crate) struct HeldDeliveries {
-    /// Deliveries that live.
+    /// Number of live deliveries.
     held: AtomicUsize,
     /// Whether any was dropped without an answer.
     any_unanswered: AtomicBool,
 }
 
 impl HeldDeliveries {
-    /// How many messages the slot has in its hands.
+    /// Returns how many messages the slot holds.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }
 
-/// Counts a delivery as held while it lives, so that the watchdog does not take a slot with full
-/// hands for one that is passed over.
+/// Counts a delivery as held while it lives, so that the watchdog does not take a full slot for a ghost consumer.
 #[derive(Debug)]
 struct HeldGuard {
     held_deliveries: Arc<HeldDeliveries>,

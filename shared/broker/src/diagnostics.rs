@@ -1,12 +1,12 @@
-//! An examination of the broker: what is there, what is not as it should be, what this user may not do.
+//! Examines the broker: missing and mismatched objects, and the user's permissions.
 //!
-//! Nothing is made and nothing is taken. What exists is found by passive declare, which answers for
-//! each name. Arguments cannot be read over AMQP; a declare of what exists already is compared by the
-//! broker and changes nothing, and its complaint names the argument. (Deleted between the two, a queue
-//! would be made as it should be.) A message for a queue that does not exist, which comes back, shows whether the user
-//! may publish; a get from an empty queue shows whether it may consume.
+//! It creates nothing and consumes nothing. A passive declare shows for each name whether it exists. Arguments cannot
+//! be read over AMQP; the broker compares the declare of an existing object and changes nothing, and its error names
+//! the argument. (A queue deleted between the two would be created correctly.) A message for a queue that does not
+//! exist, which comes back, shows whether the user may publish; a get from an empty queue shows whether it may
+//! consume.
 //!
-//! What cannot be seen this way: bindings, feature flags, alarms, and what other users may do.
+//! Bindings, feature flags, alarms, and other users' permissions cannot be seen this way.
 
 mod greeting;
 
@@ -35,7 +35,7 @@ use crate::topology::{
 pub use greeting::server_version;
 
 const ACCESS_REFUSED: u16 = 403;
-/// Round trips of which the middle one counts.
+/// Number of round trips whose median counts.
 const LATENCY_PROBES: usize = 5;
 
 /// A permission of RabbitMQ.
@@ -50,7 +50,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// As `rabbitmqctl list_permissions` heads its column.
+    /// Returns the column's name in `rabbitmqctl list_permissions`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Configure => "configure",
@@ -60,31 +60,30 @@ impl Permission {
     }
 }
 
-/// What was found.
+/// The result of an examination.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
-    /// As the broker says itself, such as `3.13.7`; none over TLS, where it says so only to the client
-    /// library.
+    /// The broker's version, such as `3.13.7`; `None` over TLS, where only the client library receives it.
     pub version: Option<String>,
-    /// The middle one of five round trips.
+    /// The median of five round trips.
     pub latency: Duration,
     /// Queues and exchanges that do not exist, as `queue <name>` or `exchange <name>`.
     pub missing: Vec<String>,
-    /// What exists with other arguments.
+    /// Objects that exist with other arguments.
     pub mismatches: Vec<TopologyError>,
-    /// What the user may not do, each right once, with the broker's words.
+    /// Permissions that the user lacks, each once, with the broker's message.
     pub refused: BTreeMap<Permission, String>,
-    /// Messages in the failed queue; none: there is no such queue.
+    /// Messages in the failed queue; `None`: it does not exist.
     pub failed_ready: Option<u32>,
     /// Messages in the main queue of each pool that has one.
     pub main_ready: BTreeMap<String, u32>,
 }
 
-/// Examines what `pools` have in `namespace`.
+/// Examines the objects of `pools` in `namespace`.
 ///
 /// # Errors
 ///
-/// A sentence for people: there is no connection, or it broke. Never with the password.
+/// A sentence for people: the connection failed or broke. Never with the password.
 pub async fn diagnose(
     endpoint: &Endpoint,
     name: &str,
@@ -107,7 +106,7 @@ pub async fn diagnose(
     Ok(found)
 }
 
-/// What became of a question.
+/// The result of a request.
 enum Answer<T> {
     Done(T),
     Missing,
@@ -150,9 +149,9 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    /// An error of a channel closes it; then the next question gets another.
+    /// Returns the channel. An error closes a channel; the next request then gets another.
     async fn channel(&mut self) -> Result<Channel, String> {
-        if let Some(channel) = self.channel.take().filter(|it| it.status().connected()) {
+        if let Some(channel) = self.channel.take().filter(|channel| channel.status().connected()) {
             self.channel = Some(channel.clone());
             return Ok(channel);
         }
@@ -171,8 +170,8 @@ impl Examiner<'_> {
         let what = format!("queue {name}");
         let channel = self.channel().await?;
         let passive = QueueDeclareOptions::durable().passive();
-        let asking = channel.queue_declare(name.into(), passive, FieldTable::default());
-        let ready = match self.request(&what, asking).await? {
+        let request = channel.queue_declare(name.into(), passive, FieldTable::default());
+        let ready = match self.request(&what, request).await? {
             Answer::Done(queue) => queue.message_count(),
             other => {
                 self.record(&what, Permission::Configure, &other);
@@ -192,9 +191,9 @@ impl Examiner<'_> {
             let channel = self.channel().await?;
             let options = ExchangeDeclareOptions { passive, durable: true, ..Default::default() };
             let kind = ExchangeKind::Direct;
-            let asking =
+            let request =
                 channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-            let answer = self.request(&what, asking).await?;
+            let answer = self.request(&what, request).await?;
             self.record(&what, Permission::Configure, &answer);
             if !matches!(answer, Answer::Done(())) {
                 break;
@@ -209,9 +208,9 @@ impl Examiner<'_> {
             let channel = self.channel().await?;
             let passive = QueueDeclareOptions::durable().passive();
             let began = Instant::now();
-            let asking = channel.queue_declare(queue.into(), passive, FieldTable::default());
-            // Whatever is said, it was said in that time.
-            self.request("queue", asking).await?;
+            let request = channel.queue_declare(queue.into(), passive, FieldTable::default());
+            // Any answer proves that the broker answers in time.
+            self.request("queue", request).await?;
             times.push(began.elapsed());
         }
         times.sort();
@@ -219,7 +218,7 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    /// Through the default exchange, as everything that Sexton publishes.
+    /// Publishes through the default exchange, as all publications of Sexton.
     async fn check_write_permission(&mut self, namespace: &Namespace) -> Result<(), String> {
         let channel = self.channel().await?;
         let selecting = channel.confirm_select(ConfirmSelectOptions::default());
@@ -240,7 +239,7 @@ impl Examiner<'_> {
         let channel = self.channel().await?;
         let getting = channel.basic_get(queue.into(), BasicGetOptions::default());
         let answer = self.request("get", getting).await?;
-        // It was empty a moment ago; what has come since goes back at once.
+        // It was empty a moment ago; a message that has come since is returned at once.
         if let Answer::Done(Some(taken)) = &answer {
             let back = BasicNackOptions { requeue: true, ..Default::default() };
             let _ = timeout(self.step, taken.delivery.acker.nack(back)).await;
@@ -252,9 +251,9 @@ impl Examiner<'_> {
     async fn request<T>(
         &mut self,
         what: &str,
-        asking: impl Future<Output = lapin::Result<T>>,
+        request: impl Future<Output = lapin::Result<T>>,
     ) -> Result<Answer<T>, String> {
-        let error = match timeout(self.step, asking).await {
+        let error = match timeout(self.step, request).await {
             Ok(Ok(reply)) => return Ok(Answer::Done(reply)),
             Ok(Err(error)) => error,
             Err(_) => return Err(no_answer_message()),

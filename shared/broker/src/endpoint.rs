@@ -1,15 +1,14 @@
-//! Where the broker is and how to get in.
+//! The broker's address and credentials.
 //!
-//! The password enters here and never comes out again: neither `Debug` nor `Display` nor an error
-//! contains it.
+//! The password never leaves this type: neither `Debug` nor `Display` nor an error contains it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use lapin::uri::{AMQPScheme, AMQPUri};
 
-/// Seconds between heartbeats unless the URL says otherwise. A dead host (no reset on the wire) is
-/// noticed after about two of them, and its unacknowledged messages are given to others.
+/// Seconds between heartbeats unless the URL sets another number. A dead host (no reset on the wire) is noticed after
+/// about two of them, and its unacknowledged messages are delivered to others.
 const HEARTBEAT_S: u16 = 15;
 
 /// The frame size that this crate negotiates unless the URL names one. The client library keeps 64 frames of
@@ -23,7 +22,7 @@ pub struct Endpoint {
     uri: AMQPUri,
 }
 
-/// A text that is not an AMQP URL. The text itself is not repeated: it may hold a password.
+/// A text that is not an AMQP URL. The text itself is not repeated: it may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "AMQP_URL is not valid ({reason}): write amqp://user:password@host:5672/vhost, with %2f for \
@@ -34,7 +33,7 @@ pub struct EndpointError {
 }
 
 impl Endpoint {
-    /// Checks a URL and fills in what it leaves open (heartbeat, frame size).
+    /// Checks a URL and fills in defaults (heartbeat, frame size).
     ///
     /// # Errors
     ///
@@ -55,27 +54,27 @@ impl Endpoint {
         self.uri.clone()
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub(crate) fn address(&self) -> (&str, u16) {
         (&self.uri.authority.host, self.uri.authority.port)
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.uri.scheme == AMQPScheme::AMQPS
     }
 
-    /// The host, for messages.
+    /// Returns the host, for messages.
     pub fn host(&self) -> &str {
         &self.uri.authority.host
     }
 
-    /// The user's name, for messages.
+    /// Returns the user's name, for messages.
     pub fn user(&self) -> &str {
         &self.uri.authority.userinfo.username
     }
 
-    /// The virtual host, for messages.
+    /// Returns the virtual host, for messages.
     pub fn vhost(&self) -> &str {
         &self.uri.vhost
     }
@@ -110,8 +109,8 @@ mod tests {
     fn a_url_is_completed_but_not_overruled() {
         let plain = Endpoint::parse("amqp://u:secret@example.org/%2f").unwrap().uri();
         assert_eq!((plain.query.heartbeat, plain.query.frame_max), (Some(15), Some(16_384)));
-        let own = Endpoint::parse("amqp://h/%2f?heartbeat=60&frame_max=131072").unwrap().uri();
-        assert_eq!((own.query.heartbeat, own.query.frame_max), (Some(60), Some(131_072)));
+        let uri = Endpoint::parse("amqp://h/%2f?heartbeat=60&frame_max=131072").unwrap().uri();
+        assert_eq!((uri.query.heartbeat, uri.query.frame_max), (Some(60), Some(131_072)));
     }
 
     #[test]

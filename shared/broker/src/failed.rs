@@ -1,12 +1,12 @@
-//! A cursor over the failed queue: takes each parked message once and keeps or removes it.
+//! A pass over the failed queue: takes each parked message once and keeps or removes it.
 //!
-//! A queue cannot be browsed. Messages are taken, some at a time, and then either removed or put back *at the
-//! tail* as clean copies: giving one back would put it at the head, where it would be taken next, for ever.
-//! The pass ends after as many messages as there were at its beginning.
+//! A queue cannot be browsed. Messages are taken, some at a time, and then either removed or put back *at the tail*
+//! as clean copies: a returned message would go to the head, from which the next get takes it, for ever. The pass
+//! ends after as many messages as the queue had at its beginning.
 //!
-//! A crash in the middle costs nothing: what was taken goes back to the queue; copies that were
-//! published before their originals were acknowledged are duplicates, as many as were copied together at the
-//! most, and duplicates of a ticket are harmless.
+//! A crash in the middle costs nothing: taken messages return to the queue; copies that were published before their
+//! originals were acknowledged are duplicates, at most as many as were copied together, and duplicates of a ticket
+//! are harmless.
 
 mod batch_size;
 
@@ -20,13 +20,13 @@ use tokio::time::timeout;
 use batch_size::BatchSize;
 
 use crate::delivery::{AckOutcome, Delivery, HeldDeliveries};
-use crate::inspect::{InspectError, ask, is_missing};
+use crate::inspect::{InspectError, declare_passively, is_missing};
 use crate::link::Link;
 use crate::names::failed_queue;
 use crate::publish::{Publication, PublishError, Publisher};
 
-/// One pass over the failed queue. Only one may run per namespace at a time, which the caller sees
-/// to; two would hide messages from each other.
+/// One pass over the failed queue. The caller ensures that only one runs per namespace at a time; two would hide
+/// messages from each other.
 #[derive(Debug)]
 pub struct FailedQueue {
     link: Link,
@@ -38,22 +38,22 @@ pub struct FailedQueue {
     batch_size: BatchSize,
 }
 
-/// A parked message, taken from the queue and not yet decided upon. Dropped undecided, it goes back
-/// to the queue when the pass ends.
+/// A parked message, taken from the queue and not yet kept or removed. After a drop, it returns to the queue when the
+/// pass ends.
 #[derive(Debug)]
 pub struct ParkedMessage {
     /// The message. Its properties may be changed before [`FailedQueue::copy_to_tail`].
     pub delivery: Delivery,
 }
 
-/// A parked message that has a copy at the tail of the queue. Dropped, original and copy both stay.
+/// A parked message that has a copy at the tail of the queue. After a drop, original and copy both stay.
 #[derive(Debug)]
 pub struct CopiedMessage {
     original: Delivery,
 }
 
 impl FailedQueue {
-    /// Begins a pass: counts what is there and gets ready to take it.
+    /// Begins a pass: counts the queue's messages and prepares to take them.
     ///
     /// # Errors
     ///
@@ -62,20 +62,20 @@ impl FailedQueue {
         let opened = link.channel().await;
         let (_, channel) = opened.map_err(|error| InspectError::Unavailable(error.to_string()))?;
         let queue = failed_queue(link.namespace());
-        let left = ask(link, &channel, &queue).await?.ready;
+        let left = declare_passively(link, &channel, &queue).await?.ready;
         let (held_deliveries, batch_size) = (Arc::default(), BatchSize::INITIAL);
         let (link, publisher) = (link.clone(), publisher.clone());
         Ok(Self { link, publisher, queue, channel, left, held_deliveries, batch_size })
     }
 
-    /// How many messages the pass will still take at most.
+    /// Returns the maximum number of messages that the pass will still take.
     pub fn left(&self) -> u32 {
         self.left
     }
 
-    /// Takes the next messages, at most `max_messages` of them, and fewer where they are long; none at the end of the
-    /// pass. One round trip gets them, in their order. Dropping the future ends the pass: messages
-    /// may have been taken unseen, which only the end of the channel gives back.
+    /// Takes the next messages, at most `max_messages`, and fewer if they are long; none at the end of the pass. One
+    /// round trip gets them, in their order. Dropping the future ends the pass: messages may have been taken unseen,
+    /// which only the end of the channel returns.
     ///
     /// # Errors
     ///
@@ -96,13 +96,14 @@ impl FailedQueue {
         }
     }
 
-    /// Gets up to `requested` messages in one round trip. Fewer mean that the queue is empty: the pass ends with them.
+    /// Gets up to `requested` messages in one round trip. Fewer mean that the queue is empty: the pass ends with
+    /// them.
     async fn get(&mut self, requested: usize) -> Result<Vec<ParkedMessage>, InspectError> {
-        // Restored only by the answers, so that a pass which lost one does not go on.
+        // Restored only by the answers, so that a pass that lost one ends.
         let left = std::mem::take(&mut self.left);
         let one = || self.channel.basic_get((*self.queue).into(), BasicGetOptions::default());
-        let asking = join_all((0..requested).map(|_| one()));
-        let Ok(answers) = timeout(self.link.timeouts().step, asking).await else {
+        let requests = join_all((0..requested).map(|_| one()));
+        let Ok(answers) = timeout(self.link.timeouts().step, requests).await else {
             return Err(InspectError::Unavailable("no answer from the broker".to_owned()));
         };
         let close = self.link.timeouts().close;
@@ -128,10 +129,9 @@ impl FailedQueue {
         Ok(received)
     }
 
-    /// The first half of leaving messages in the queue: clean copies to the tail, confirmed, in their order as
-    /// far as there are at most [`crate::publish::MAX_ORDERED_BATCH`]. The other half is [`Self::drop_originals`], of those
-    /// whose copy was confirmed; with the first error of the others, which are held until the pass ends, as it
-    /// should now.
+    /// The first half of keeping messages: publishes clean copies to the tail, confirmed, and in their order if there
+    /// are at most [`crate::publish::MAX_ORDERED_BATCH`]. The other half is [`Self::drop_originals`], for those whose
+    /// copy was confirmed; with the first error of the others, which are held until the pass ends, as it should now.
     pub async fn copy_to_tail(
         &self,
         parked: Vec<ParkedMessage>,
@@ -154,28 +154,28 @@ impl FailedQueue {
         (copied, first)
     }
 
-    /// Takes the originals out of the queue; their copies stay.
+    /// Removes the originals from the queue; their copies stay.
     pub async fn drop_originals(&self, copied: Vec<CopiedMessage>) -> AckOutcome {
         acknowledge(copied.into_iter().map(|one| one.original)).await
     }
 
-    /// Takes messages out of the queue for good.
+    /// Removes messages from the queue for good.
     pub async fn remove(&self, parked: Vec<ParkedMessage>) -> AckOutcome {
         acknowledge(parked.into_iter().map(|one| one.delivery)).await
     }
 
-    /// Makes a request that the broker answers after everything before it on the channel: with the answer it
-    /// has processed the acknowledgements.
+    /// Makes a request that the broker answers after everything before it on the channel: with the answer it has
+    /// processed the acknowledgements.
     ///
     /// # Errors
     ///
-    /// [`InspectError`]: what was acknowledged may be in the queue again.
+    /// [`InspectError`]: acknowledged messages may be in the queue again.
     pub async fn wait_for_acks(&self) -> Result<(), InspectError> {
-        ask(&self.link, &self.channel, &self.queue).await.map(|_| ())
+        declare_passively(&self.link, &self.channel, &self.queue).await.map(|_| ())
     }
 }
 
-/// All at once, each by itself: what lies between them is not decided yet.
+/// Acknowledges all at once, each by itself: messages between them are not decided yet.
 async fn acknowledge(deliveries: impl Iterator<Item = Delivery>) -> AckOutcome {
     let outcomes = join_all(deliveries.map(Delivery::ack)).await;
     let lost = outcomes.contains(&AckOutcome::ChannelGone);

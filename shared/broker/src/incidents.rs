@@ -1,4 +1,4 @@
-//! What a link saw happen to queues, until its process writes it down.
+//! Queue incidents that a link saw, until its process records them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use sexton_model::incident::{IncidentKind, QueueIncident};
 use crate::link::Link;
 use crate::names::{failed_queue, main_queue, retry_queue};
 
-/// Most queues and kinds that are remembered; what comes beyond them is not.
+/// Maximum number of queues and kinds in memory; further ones are dropped.
 const MAX_REMEMBERED: usize = 500;
 
 /// Counts by queue and kind.
@@ -35,19 +35,19 @@ impl Incidents {
 }
 
 impl Link {
-    /// Remembers that `kind` happened to `messages` messages of a queue, until [`Self::take_incidents`].
+    /// Notes that `kind` happened to `messages` messages of a queue, until [`Self::take_incidents`].
     pub fn note_incident(&self, queue: &str, kind: IncidentKind, messages: u64) {
         self.incidents().add(queue, kind, messages);
     }
 
-    /// Remembers that a queue was found missing, if this link has declared it.
+    /// Notes that a queue is missing, if this link has declared it.
     pub fn note_missing_queue(&self, queue: &str) {
         if self.has_declared(queue) {
             self.note_incident(queue, IncidentKind::Vanished, 1);
         }
     }
 
-    /// What was remembered, which is forgotten by that.
+    /// Returns the noted incidents, and forgets them.
     pub fn take_incidents(&self) -> Vec<QueueIncident> {
         self.incidents().take()
     }

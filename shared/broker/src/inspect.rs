@@ -1,7 +1,7 @@
-//! Counting messages without taking any.
+//! Counts messages without consuming any.
 //!
-//! By passive declare, so that the management plugin is never needed. What is delivered but not yet
-//! acknowledged is not counted by the broker here; the rows know it.
+//! By passive declare, which does not need the management plugin. The broker does not count delivered, unacknowledged
+//! messages here; the rows know them.
 
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
@@ -12,7 +12,7 @@ use crate::link::Link;
 
 const NOT_FOUND: u16 = 404;
 
-/// How full a queue is.
+/// The depth of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// Messages that wait for a consumer.
@@ -21,19 +21,19 @@ pub struct Depth {
     pub consumers: u32,
 }
 
-/// Why a queue could not be looked at.
+/// Why a queue could not be inspected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
     /// It does not exist.
     #[error("queue {0} does not exist on the broker")]
     Missing(String),
-    /// There is no connection, or no answer. Try again later.
+    /// The connection is lost, or the broker did not answer. Try again later.
     #[error("inspect: {0}")]
     Unavailable(String),
 }
 
 impl Link {
-    /// Counts what is in a queue now. Callers take turns on one channel.
+    /// Returns the current depth of a queue. Callers take turns on one channel.
     ///
     /// # Errors
     ///
@@ -50,21 +50,21 @@ impl Link {
                 .await
                 .map_err(|error| InspectError::Unavailable(error.to_string()))?,
         };
-        // Put back only after an answer: a late one would be taken for the next question's.
-        let depth = ask(self, &channel, queue).await?;
+        // Put back only after an answer: a late one would be taken for that of the next request.
+        let depth = declare_passively(self, &channel, queue).await?;
         *cached = Some((generation, channel));
         Ok(depth)
     }
 }
 
-pub(crate) async fn ask(
+pub(crate) async fn declare_passively(
     link: &Link,
     channel: &Channel,
     queue: &str,
 ) -> Result<Depth, InspectError> {
     let options = QueueDeclareOptions::durable().passive();
-    let asking = channel.queue_declare(queue.into(), options, FieldTable::default());
-    match timeout(link.timeouts().step, asking).await {
+    let declare = channel.queue_declare(queue.into(), options, FieldTable::default());
+    match timeout(link.timeouts().step, declare).await {
         Ok(Ok(found)) => {
             Ok(Depth { ready: found.message_count(), consumers: found.consumer_count() })
         }

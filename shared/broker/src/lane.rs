@@ -1,12 +1,12 @@
 //! One publishing channel and the only task that uses it.
 //!
-//! Whatever waits is sent at once, up to a window, and then its confirms are awaited. The client
-//! library attaches a returned message to the *next* confirm, whichever that is, so with several in
-//! flight a return says only that some message of the window had no queue. Such a window is sent
-//! again one by one, each alone in flight, and then only the returned ones fail.
+//! Waiting messages are sent at once, up to a window, and then their confirms are awaited. The client library
+//! attaches a returned message to the *next* confirm, whichever that is, so with several in flight a return says only
+//! that some message of the window had no queue. Such a window is sent again one by one, each alone in flight, and
+//! then only the returned ones fail.
 //!
-//! A lane closes a channel that timed out or sent something impossible: a late answer on it would
-//! be taken for the next message's.
+//! A lane closes a channel that timed out or sent something impossible: a late answer on it would be taken for the
+//! next message's.
 
 use std::sync::Arc;
 
@@ -22,19 +22,20 @@ use crate::circuit_breaker::CircuitBreaker;
 use crate::link::Link;
 use crate::publish::{Publication, PublishError};
 
-/// The most messages in flight on a channel, and so the most that are sent twice for one return.
+/// Maximum number of messages in flight on a channel, and so of those that are sent twice for one return.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
-/// Requests taken at once; their messages are sent window by window.
+/// Maximum number of requests taken at once; their messages are sent window by window.
 const MAX_REQUESTS_PER_ROUND: usize = 64;
 
-/// How old a channel is that is left because a queue refused a message: below the relay's first wait, so that each of its
-/// probes may have a channel of its own, and long enough that many refusals at once do not open as many channels.
+/// Minimum age of a channel that is replaced because a queue refused a message: below the relay's first wait, so that
+/// each of its probes may have a fresh channel, and long enough that many refusals at once do not open as many
+/// channels.
 const MIN_REFUSED_CHANNEL_AGE: Duration = Duration::from_secs(1);
 
 type Answer = Result<(), PublishError>;
 
-/// A piece of a batch and where its answers go.
+/// A part of a batch and the receiver of its answers.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) publications: Vec<Publication>,
@@ -43,7 +44,7 @@ pub(crate) struct Request {
 
 pub(crate) struct Lane {
     link: Link,
-    /// From writing a message to its confirm.
+    /// Time limit from writing a message to its confirm.
     confirm: Duration,
     circuit_breaker: Arc<CircuitBreaker>,
     channel: Option<(u64, Channel)>,
@@ -51,7 +52,7 @@ pub(crate) struct Lane {
     opened: Option<Instant>,
 }
 
-/// What a confirm says about the message that was alone in flight.
+/// The meaning of a confirm for the message that was alone in flight.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Settled(Answer),
@@ -64,7 +65,7 @@ impl Lane {
         Self { link, confirm, circuit_breaker, channel: None, opened: None }
     }
 
-    /// Serves requests until every sender is gone.
+    /// Serves requests until every sender is dropped.
     pub(crate) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut taken = Vec::with_capacity(MAX_REQUESTS_PER_ROUND);
         while requests.recv_many(&mut taken, MAX_REQUESTS_PER_ROUND).await > 0 {
@@ -75,7 +76,7 @@ impl Lane {
             }
             let mut answers = answers.into_iter();
             for Request { publications, reply } in taken.drain(..) {
-                // A caller who has gone away no longer needs the answer: the row decides.
+                // A caller that has stopped waiting no longer needs the answer: the row decides.
                 let _ = reply.send(answers.by_ref().take(publications.len()).collect());
             }
         }
@@ -93,7 +94,7 @@ impl Lane {
             },
             Err(error) => vec![Err(error); window.len()],
         };
-        // Before any caller has its answer: the one whose queue did not confirm asks whether another did.
+        // Before any caller has its answer: the caller whose queue did not confirm checks whether another did.
         if let Some(generation) = generation
             && answers.iter().any(Result::is_ok)
         {
@@ -110,16 +111,18 @@ impl Lane {
         answers
     }
 
-    /// RabbitMQ remembers of each channel that a full queue refuses it, also when the policy that made it full is
-    /// gone, until somebody takes a message out. A new channel asks anew.
+    /// Drops the channel after a refusal: RabbitMQ remembers for each channel that a full queue refuses it, even
+    /// after the policy that made it full is removed, until a consumer takes a message out. A new channel has no such
+    /// memory.
     fn drop_refused_channel(&mut self, answers: &[Answer]) {
-        let refused = answers.iter().any(|it| matches!(it, Err(PublishError::Refused { .. })));
+        let refused =
+            answers.iter().any(|answer| matches!(answer, Err(PublishError::Refused { .. })));
         if refused && self.opened.is_none_or(|opened| opened.elapsed() >= MIN_REFUSED_CHANNEL_AGE) {
             self.channel = None;
         }
     }
 
-    /// Remembers what queues did that a policy may be behind.
+    /// Notes queue incidents that a policy may have caused.
     fn record_incidents(&self, answers: &[Answer]) {
         for answer in answers {
             match answer {
@@ -132,7 +135,7 @@ impl Lane {
         }
     }
 
-    /// Sends all, then awaits all. `None` if a message came back, and so no answer is certain.
+    /// Sends all, then awaits all. `None` if a message came back, so that no answer is certain.
     async fn send_pipelined(
         &mut self,
         channel: &Channel,
@@ -166,8 +169,8 @@ impl Lane {
                 }
             });
         }
-        // A broken channel after a return may owe us more returns; nothing of the window is certain
-        // then either, and sending it once more is harmless.
+        // A broken channel after a return may have missed more returns; then no answer of the window is certain
+        // either, and sending it once more is harmless.
         (!returned).then_some(answers)
     }
 
@@ -178,22 +181,22 @@ impl Lane {
                 Verdict::Settled(answer) => answer,
                 Verdict::OutOfStep => Err(self.channel_error("a confirm for another message")),
             };
-            let gone = match &answer {
+            let failure = match &answer {
                 Err(error @ (PublishError::Unavailable { .. } | PublishError::TimedOut { .. })) => {
                     Some(error.clone())
                 }
                 _ => None,
             };
             answers.push(answer);
-            if let Some(error) = gone {
-                // One timeout per window is enough; the rest would wait as long in vain.
-                let rest = match error {
+            if let Some(error) = failure {
+                // One timeout per window is enough; the other messages would wait as long in vain.
+                let error = match error {
                     PublishError::TimedOut { .. } => {
                         PublishError::unavailable("one before it hangs")
                     }
                     error => error,
                 };
-                answers.resize(window.len(), Err(rest));
+                answers.resize(window.len(), Err(error));
                 break;
             }
         }
@@ -217,7 +220,7 @@ impl Lane {
         }
     }
 
-    /// The channel, in confirm mode, on the current connection.
+    /// Returns the channel, in confirm mode, on the current connection.
     async fn channel(&mut self) -> Result<Channel, PublishError> {
         if let Some((generation, channel)) = &self.channel
             && *generation == self.link.generation()
@@ -256,7 +259,7 @@ impl Lane {
 
 async fn write(channel: &Channel, publication: &Publication) -> lapin::Result<PublisherConfirm> {
     let options = BasicPublishOptions { mandatory: true, immediate: false };
-    // Checked before it came here; the defaults would still be a publication that harms nobody.
+    // Checked before it came here; the defaults would still be a harmless publication.
     let properties = publication.properties().write().unwrap_or_default();
     let queue = ShortString::try_new(publication.queue()).unwrap_or_default();
     channel.basic_publish("".into(), queue, options, publication.body(), properties).await
@@ -274,7 +277,7 @@ fn judge(confirmation: Confirmation, publication: &Publication) -> Verdict {
             Err(PublishError::Unroutable { queue: publication.queue().to_owned() })
         }
         Confirmation::NotRequested => {
-            // Without confirm mode an answer means nothing: never take it for a success.
+            // Without confirm mode an answer has no meaning: never take it for a success.
             return Verdict::OutOfStep;
         }
     })

@@ -1,16 +1,15 @@
-//! RabbitMQ as Sexton uses it: the topology, supervised connections, a confirming publisher, slot
-//! consumers and the cursor over the failed queue.
+//! RabbitMQ as Sexton uses it: the topology, supervised connections, a confirming publisher, slot consumers and the
+//! pass over the failed queue.
 //!
-//! Level 1 of the workspace. This crate knows queues and messages; it knows nothing of PostgreSQL,
-//! of configuration, or of what a message means for an execution. A message is a means of delivery
-//! here, never the record: whatever is lost or doubled on the way is put right by the rows.
+//! Level 1 of the workspace. This crate knows queues and messages; it knows nothing of PostgreSQL, of configuration,
+//! or of a message's meaning for an execution. A message is a means of delivery here, never the record: the rows
+//! correct every loss and duplicate.
 //!
-//! Reading order: [`names`] and [`topology`] (what exists on the broker), [`link`] (a connection
-//! that comes back by itself), [`publish`], [`slot_consumer`], [`inspect`], [`failed`] and [`diagnostics`].
+//! Reading order: [`names`] and [`topology`] (the objects on the broker), [`link`] (a connection that reconnects by
+//! itself), [`publish`], [`slot_consumer`], [`inspect`], [`failed`] and [`diagnostics`].
 //!
-//! The client library reports its own troubles through `tracing` under the target `lapin`, with the
-//! bodies of returned messages in them. Programs must switch that target off; this crate
-//! logs what is worth knowing, once.
+//! The client library logs its own errors through `tracing` under the target `lapin`, including the bodies of
+//! returned messages. Programs must switch that target off; this crate logs relevant events, once.
 
 mod ack_batch;
 mod attach;

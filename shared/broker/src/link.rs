@@ -1,15 +1,14 @@
-//! A connection that comes back by itself.
+//! A connection that reconnects by itself.
 //!
-//! A supervisor connects, declares the topology and waits for the end; on any error it drops
-//! everything and starts again, without end, with growing pauses of at most about three seconds. Each
-//! new connection has a new *generation*; channels of an earlier one are dead, and their users open
-//! new ones.
+//! A supervisor connects, declares the topology and waits for the end; on any error it drops everything and starts
+//! again, without end, with growing pauses of at most about three seconds. Each new connection has a new
+//! *generation*; channels of an earlier one are dead, and their users open new ones.
 //!
-//! Publishing and consuming take a link each: a broker short of memory blocks a publishing connection
-//! whole, acknowledgements too.
+//! Publishing and consuming take a link each: a broker short of memory blocks a publishing connection whole,
+//! including acknowledgements.
 //!
-//! Only one thing stops a link for good: a queue or exchange that exists with other arguments. The
-//! state is [`LinkState::Fatal`] then, and the process should end with its message.
+//! Only one error stops a link for good: a queue or exchange that exists with other arguments. The state is then
+//! [`LinkState::Fatal`], and the process should end with its message.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,14 +31,14 @@ use crate::topology::{self, TopologyError};
 /// The shortest time between two declarations on request, however many find a queue missing.
 const REDECLARE_EVERY: Duration = Duration::from_secs(1);
 
-/// What a link needs to know.
+/// Settings of a link.
 #[derive(Clone, Debug)]
 pub struct LinkSettings {
-    /// Where the broker is.
+    /// The broker's address.
     pub endpoint: Endpoint,
-    /// The connection's name, as the broker's tools show it, for instance `worker-1 consume`.
+    /// The connection's name in the broker's tools, for instance `worker-1 consume`.
     pub name: String,
-    /// Whose topology to declare.
+    /// The namespace whose topology the link declares.
     pub namespace: Namespace,
     /// The pools to declare; [`Link::ensure_pools`] adds others.
     pub pools: Vec<PoolName>,
@@ -47,13 +46,12 @@ pub struct LinkSettings {
     pub timeouts: Timeouts,
 }
 
-/// Where a link stands.
+/// The state of a link.
 #[derive(Clone, Debug)]
 pub enum LinkState {
     /// No connection; the supervisor is trying.
     Down {
-        /// Why the last try or the last connection failed, for the person who asks; `None` before
-        /// the first.
+        /// Why the last try or the last connection failed; `None` before the first.
         reason: Option<String>,
     },
     /// Connected and declared.
@@ -61,7 +59,7 @@ pub enum LinkState {
         /// 1 for the first connection, one more for each that follows.
         generation: u64,
     },
-    /// The topology on the broker is another one; the link will not try again.
+    /// The topology on the broker differs; the link will not try again.
     Fatal(TopologyError),
     /// Closed by [`Link::close`], or every handle dropped.
     Closed,
@@ -79,7 +77,7 @@ pub struct Link {
     _guard: Arc<DropGuard>,
 }
 
-/// What the handles and the supervisor share.
+/// State shared by the handles and the supervisor.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: LinkSettings,
@@ -91,7 +89,7 @@ pub(crate) struct Shared {
     declared: tokio::sync::Mutex<Option<Instant>>,
     inspection: tokio::sync::Mutex<Option<(u64, Channel)>>,
     incidents: Incidents,
-    /// Whether the link makes what is missing, or only looks.
+    /// Whether the link declares missing objects, or only observes.
     pub(crate) declares: bool,
     pub(crate) stop: CancellationToken,
 }
@@ -109,9 +107,8 @@ impl Link {
         Self::begin(settings, true)
     }
 
-    /// As [`Link::start`], but only to look: it declares nothing, ever, and so leaves nothing behind
-    /// in a namespace that was misspelt. [`Link::depth`] reports a queue that does not exist;
-    /// [`LinkState::Fatal`] does not occur.
+    /// Like [`Link::start`], but declares nothing, and so leaves nothing behind in a misspelt namespace.
+    /// [`Link::depth`] reports a queue that does not exist; [`LinkState::Fatal`] does not occur.
     pub fn observe(settings: LinkSettings) -> Self {
         Self::begin(settings, false)
     }
@@ -135,18 +132,17 @@ impl Link {
         Self { shared, _guard: Arc::new(stop.drop_guard()) }
     }
 
-    /// The state and its changes.
+    /// Returns the state and its changes.
     pub fn state(&self) -> watch::Receiver<LinkState> {
         self.shared.state.subscribe()
     }
 
-    /// Whether there is a connection now, for readiness.
+    /// Returns whether the link is connected, for readiness.
     pub fn is_up(&self) -> bool {
         matches!(*self.shared.state.borrow(), LinkState::Up { .. })
     }
 
-    /// Waits for a connection and returns its generation; `None` if there will be none.
-    /// Cancel-safe.
+    /// Waits for a connection and returns its generation; `None` if the link has ended. Cancel-safe.
     pub async fn up(&self) -> Option<u64> {
         let mut state = self.state();
         let settled =
@@ -154,8 +150,8 @@ impl Link {
         if let LinkState::Up { generation } = *settled { Some(generation) } else { None }
     }
 
-    /// Waits until the topology on the broker proves to be another one; for ever if it does not.
-    /// Cancel-safe. For the `select!` that decides when a process ends.
+    /// Waits until the topology on the broker proves to differ; for ever if it does not. Cancel-safe. For the
+    /// `select!` that decides when a process ends.
     pub async fn failed(&self) -> TopologyError {
         let mut state = self.state();
         loop {
@@ -168,19 +164,19 @@ impl Link {
         }
     }
 
-    /// Closes the connection and stops trying. What was published but not confirmed is unknown then,
-    /// what was delivered but not acknowledged goes back to its queue.
+    /// Closes the connection and stops trying. Unconfirmed publications have an unknown result then; unacknowledged
+    /// deliveries return to their queue.
     pub async fn close(&self) {
         self.shared.stop.cancel();
         let mut state = self.state();
         let ended = state.wait_for(|s| matches!(s, LinkState::Closed | LinkState::Fatal(_)));
-        // Twice the limit for closing: a declare under way is given up first.
+        // Twice the limit for closing, because a running declare is aborted first.
         if timeout(self.timeouts().close * 2, ended).await.is_err() {
             tracing::debug!(link.name = self.shared.settings.name, "the link is slow to close");
         }
     }
 
-    /// The namespace whose topology this link declares.
+    /// Returns the namespace whose topology this link declares.
     pub fn namespace(&self) -> &Namespace {
         &self.shared.settings.namespace
     }
@@ -189,13 +185,13 @@ impl Link {
         &self.shared.settings.timeouts
     }
 
-    /// Whether the broker has stopped reading from this connection.
+    /// Returns whether the broker has stopped reading from this connection.
     pub fn is_blocked(&self) -> bool {
         self.shared.current().is_some_and(|current| current.connection.status().blocked())
     }
 
-    /// Adds pools and declares them at once if they are new and there is a connection (otherwise
-    /// with the next one).
+    /// Adds pools and declares them at once if they are new and the link is connected (otherwise with the next
+    /// connection).
     ///
     /// # Errors
     ///
@@ -212,8 +208,8 @@ impl Link {
         self.declare(&added).await
     }
 
-    /// Declares the topology again, after a queue was found missing. At most once a second; a call
-    /// in between returns without doing anything.
+    /// Declares the topology again, after a queue was found missing. At most once a second; a call in between does
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -243,7 +239,7 @@ impl Link {
         done
     }
 
-    /// Opens a channel on the current connection; returns its generation with it.
+    /// Opens a channel on the current connection; also returns its generation.
     pub(crate) async fn channel(&self) -> Result<(u64, Channel), Unavailable> {
         let Some(current) = self.shared.current() else {
             return Err(Unavailable("there is no connection to the broker".to_owned()));
@@ -264,22 +260,22 @@ impl Link {
         self.shared.suspected.notify_one();
     }
 
-    /// The generation of the current connection; 0 while there is none.
+    /// Returns the generation of the current connection; 0 without one.
     pub(crate) fn generation(&self) -> u64 {
         self.shared.current().map_or(0, |current| current.generation)
     }
 
-    /// What it saw happen to queues.
+    /// Returns the noted queue incidents.
     pub(crate) fn incidents(&self) -> &Incidents {
         &self.shared.incidents
     }
 
-    /// The pools that it declares.
+    /// Returns the pools that it declares.
     pub(crate) fn pools(&self) -> Vec<PoolName> {
         self.shared.pools()
     }
 
-    /// The channel shared by all that only ask.
+    /// Returns the channel shared by all inspections.
     pub(crate) fn inspection(&self) -> &tokio::sync::Mutex<Option<(u64, Channel)>> {
         &self.shared.inspection
     }
@@ -306,7 +302,7 @@ impl Shared {
         self.set_state(state);
     }
 
-    /// Changes the state, but never from a fatal one: that is the last word.
+    /// Changes the state, but never from a fatal one, which is final.
     pub(crate) fn set_state(&self, state: LinkState) {
         self.state.send_if_modified(|now| {
             let open = !matches!(now, LinkState::Fatal(_));

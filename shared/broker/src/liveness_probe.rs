@@ -1,13 +1,11 @@
-//! Whether a broker says anything at all.
+//! Probes whether a broker answers at all.
 //!
-//! A connection that is begun while the broker is frozen, or the network swallows everything, is
-//! begun in vain: when they are back, its beginning is lost, and it waits for an answer until its
-//! limit. And the client library cannot give it up before the other side closes it: its thread and
-//! its buffers stay. So as long as nobody answers, this asks instead, every two seconds, over
-//! connections of its own that cost nothing. The questions before are not taken back meanwhile: a
-//! broker may be slow and there.
+//! A handshake that begins while the broker is frozen, or the network drops everything, is in vain: its first packets
+//! are lost, and it waits for an answer until its limit. And the client library cannot abort it before the other side
+//! closes it: its thread and its buffers stay. So while the broker is silent, this module probes every two seconds,
+//! over separate connections that cost nothing. Earlier probes stay open meanwhile, because a broker may be slow.
 //!
-//! Any answer counts, a refusal too: the real connection is what tells the reason.
+//! Any answer counts, even a refusal: the real connection then reports the reason.
 
 use std::time::Duration;
 
@@ -18,25 +16,25 @@ use tokio::time::{interval, timeout};
 
 use crate::endpoint::Endpoint;
 
-/// From one question to the next: the earlier ones may be lost.
+/// Pause between two probes, since the earlier ones may be lost.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// For one question: what a whole connection has by default. So about eight wait at a time.
+/// Time limit of one probe: the default of a whole connection. So about eight wait at a time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a client of AMQP 0-9-1 says first. A broker that speaks TLS answers with an alert or hangs
-/// up, which will do.
+/// The first bytes of an AMQP 0-9-1 client. A broker that expects TLS answers with an alert or closes the connection,
+/// which suffices.
 pub(crate) const PROTOCOL_HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
-/// Waits until something is heard of the broker, without end. Cancel-safe.
+/// Waits until the broker answers, without a limit. Cancel-safe.
 pub(crate) async fn wait_until_responsive(endpoint: &Endpoint) {
     let mut probes = FuturesUnordered::new();
-    let mut asking = interval(PROBE_INTERVAL);
+    let mut ticks = interval(PROBE_INTERVAL);
     loop {
         tokio::select! {
-            _ = asking.tick() => probes.push(timeout(PROBE_TIMEOUT, probe(endpoint))),
-            // An error in time is an answer: somebody has refused or reset, or there is no such host.
-            Some(heard) = probes.next() => if heard.is_ok() {
+            _ = ticks.tick() => probes.push(timeout(PROBE_TIMEOUT, probe(endpoint))),
+            // An error in time is an answer: a host has refused or reset, or the name does not resolve.
+            Some(answer) = probes.next() => if answer.is_ok() {
                 return;
             },
         }
@@ -57,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Before a second question.
+    /// A time before the second probe.
     const SOON: Duration = Duration::from_secs(1);
 
     async fn listener() -> (TcpListener, Endpoint) {
@@ -73,14 +71,14 @@ mod tests {
 
         let (mut first, _) = silent.accept().await.unwrap();
         let answering = async {
-            // The question that was given up above, and the one that is answered.
+            // The probe that was dropped above, and the one that is answered.
             let (mut second, _) = silent.accept().await.unwrap();
             second.write_all(b"x").await.unwrap();
             second
         };
-        let (heard, _second) =
+        let (answer, _second) =
             tokio::join!(timeout(SOON, wait_until_responsive(&endpoint)), answering);
-        assert!(heard.is_ok());
+        assert!(answer.is_ok());
         let mut received = Vec::new();
         first.read_to_end(&mut received).await.unwrap();
         assert_eq!(received, PROTOCOL_HEADER, "it sent nothing more, and hung up");
@@ -89,7 +87,7 @@ mod tests {
         let refused = timeout(SOON, wait_until_responsive(&endpoint)).await;
         assert!(refused.is_ok(), "a refusal is an answer");
     }
-    /// As a broker that is busy, or behind a slow network.
+    /// A broker that is busy, or behind a slow network.
     #[tokio::test]
     async fn an_answer_that_takes_longer_than_until_the_next_question_counts() {
         let (slow, endpoint) = listener().await;
@@ -97,11 +95,11 @@ mod tests {
             let (mut first, _) = slow.accept().await.unwrap();
             let later = [slow.accept().await.unwrap(), slow.accept().await.unwrap()];
             first.write_all(b"x").await.unwrap();
-            // Not closed, which would be an answer, too.
+            // Kept open, because a close would be an answer, too.
             (first, later)
         };
-        let (heard, _open) =
+        let (answer, _open) =
             tokio::join!(timeout(PROBE_TIMEOUT, wait_until_responsive(&endpoint)), answering);
-        assert!(heard.is_ok());
+        assert!(answer.is_ok());
     }
 }

@@ -1,10 +1,9 @@
-//! Reads the broker's complaint about a queue or exchange that exists with other arguments.
+//! Parses the broker's error about a queue or exchange that exists with other arguments.
 //!
-//! The texts, from RabbitMQ 3.10 to 4.x:
-//! `PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in vhost '/': received
-//! the value '100' of type 'long' but current is none`. The protocol cuts them at 255 bytes.
+//! The texts, from RabbitMQ 3.10 to 4.x: `PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'q' in
+//! vhost '/': received the value '100' of type 'long' but current is none`. The protocol cuts them at 255 bytes.
 
-/// The parts of the complaint.
+/// The parts of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub(crate) argument: String,
@@ -12,11 +11,11 @@ pub(crate) struct Mismatch {
     pub(crate) theirs: String,
 }
 
-/// Finds the parts; `None` if the text is another complaint.
+/// Finds the parts; `None` if the text is another error.
 pub(crate) fn parse(text: &str) -> Option<Mismatch> {
-    let (_, rest) = text.split_once("inequivalent arg '")?;
-    let (argument, rest) = rest.split_once('\'')?;
-    let values = rest.split_once(": received ").map_or("", |(_, values)| values);
+    let (_, remaining) = text.split_once("inequivalent arg '")?;
+    let (argument, remaining) = remaining.split_once('\'')?;
+    let values = remaining.split_once(": received ").map_or("", |(_, values)| values);
     let (ours, theirs) = values.split_once(" but current is ").unwrap_or((values, ""));
     Some(Mismatch { argument: argument.to_owned(), ours: value(ours), theirs: value(theirs) })
 }

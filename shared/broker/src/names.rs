@@ -1,15 +1,14 @@
-//! The names of everything Sexton has on a broker, all derived from one namespace.
+//! The names of all objects of Sexton on a broker, derived from one namespace.
 //!
-//! Namespaces share a broker without seeing one another: no two of them, and no two pools within
-//! one, can produce the same name. Names are part of the documented interface; other programs
-//! publish to them.
+//! Namespaces share a broker without seeing one another: no two of them, and no two pools within one, can produce the
+//! same name. Names are part of the documented interface; other programs publish to them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sexton_model::pool::PoolName;
 
-/// The namespace used unless another is configured. It alone bears an underscore.
+/// The default namespace, the only one with an underscore.
 pub const DEFAULT_NAMESPACE: &str = "cron_scheduler";
 
 /// The longest namespace, in bytes. With the longest pool and step the names stay far below the
@@ -23,10 +22,10 @@ pub struct Namespace(String);
 /// A text that cannot be a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamespaceError {
-    /// Nothing between the quotes.
+    /// The namespace is empty.
     #[error("namespace is empty; leave it out for `{DEFAULT_NAMESPACE}`")]
     Empty,
-    /// More than [`MAX_NAMESPACE_BYTES`].
+    /// The namespace is longer than [`MAX_NAMESPACE_BYTES`].
     #[error("namespace of {0} bytes is too long: {MAX_NAMESPACE_BYTES} at most")]
     TooLong(usize),
     /// A character that would make names ambiguous.
@@ -42,7 +41,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NamespaceError`], which says what to write instead.
+    /// [`NamespaceError`], which shows a valid name.
     pub fn new(name: impl Into<String>) -> Result<Self, NamespaceError> {
         let name = name.into();
         if name == DEFAULT_NAMESPACE {
@@ -63,7 +62,7 @@ impl Namespace {
         Ok(Self(name))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -89,12 +88,12 @@ impl FromStr for Namespace {
     }
 }
 
-/// The queue that a pool's workers consume.
+/// Returns the queue that a pool's workers consume.
 pub fn main_queue(namespace: &Namespace, pool: &PoolName) -> String {
     if pool.is_default() { namespace.0.clone() } else { format!("{namespace}.{pool}") }
 }
 
-/// Whether `queue` is the main queue of some pool of the namespace.
+/// Returns whether `queue` is a main queue of the namespace.
 pub fn is_main_queue(namespace: &Namespace, queue: &str) -> bool {
     match queue.strip_prefix(namespace.as_str()) {
         Some("") => true,
@@ -103,18 +102,18 @@ pub fn is_main_queue(namespace: &Namespace, queue: &str) -> bool {
     }
 }
 
-/// The delay queue that gives tickets back to a pool after `delay_ms`, one of
+/// Returns the delay queue that returns tickets to a pool after `delay_ms`, one of
 /// [`DELAY_QUEUES_MS`](crate::DELAY_QUEUES_MS).
 pub fn retry_queue(namespace: &Namespace, pool: &PoolName, delay_ms: u64) -> String {
     format!("{}_retry.{delay_ms}", main_queue(namespace, pool))
 }
 
-/// The queue of parked tickets, one for all pools.
+/// Returns the queue of parked tickets, one for all pools.
 pub fn failed_queue(namespace: &Namespace) -> String {
     format!("{namespace}_failed")
 }
 
-/// The exchange for dead-lettering and for tools used by hand.
+/// Returns the exchange for dead-lettering and for manual tools.
 pub fn exchange(namespace: &Namespace) -> String {
     if namespace.0 == DEFAULT_NAMESPACE {
         "cron_dlx".to_owned()
@@ -126,7 +125,7 @@ pub fn exchange(namespace: &Namespace) -> String {
 /// The exchange's routing key to the failed queue.
 pub const FAILED_KEY: &str = "failed";
 
-/// The exchange's routing key to a delay queue.
+/// Returns the exchange's routing key to a delay queue.
 pub fn retry_key(pool: &PoolName, delay_ms: u64) -> String {
     format!("retry.{pool}.{delay_ms}")
 }

@@ -1,12 +1,12 @@
-//! What is said about an outage: its beginning, a line a minute, its end.
+//! Decides which log lines an outage gets: its beginning, a line a minute, its end.
 //!
-//! A broker that is away for ten minutes makes about a dozen log lines, however often it is tried.
+//! A broker that is unreachable for ten minutes makes about a dozen log lines, however often it is tried.
 
 use std::time::{Duration, Instant};
 
 use sexton_model::log_throttle::LogThrottle;
 
-/// Remembers whether something is down and when that was last said.
+/// Remembers whether the broker is down and when that was last logged.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     down: Option<Down>,
@@ -18,19 +18,19 @@ struct Down {
     throttle: LogThrottle,
 }
 
-/// Whether a failure is worth a line.
+/// The log line for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogDecision {
-    /// The first failure after all was well.
+    /// The first failure after a success.
     First,
-    /// It has been down for so long.
+    /// It has been down for this long.
     Still(Duration),
-    /// It was said less than a minute ago.
+    /// No line, because the last one is less than a minute old.
     Nothing,
 }
 
 impl Outage {
-    /// Notes a failure.
+    /// Records a failure.
     pub(crate) fn record_failure(&mut self, now: Instant) -> LogDecision {
         match &mut self.down {
             None => {
@@ -45,7 +45,7 @@ impl Outage {
         }
     }
 
-    /// Notes a success; says how long it was down, if it was.
+    /// Records a success; returns how long the outage lasted, if there was one.
     pub(crate) fn record_recovery(&mut self, now: Instant) -> Option<Duration> {
         self.down.take().map(|down| now.duration_since(down.since))
     }

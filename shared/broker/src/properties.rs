@@ -16,17 +16,17 @@ pub const ATTEMPT_HEADER: &str = "sexton-attempt";
 pub const SCHEMA_HEADER: &str = "sexton-schema";
 /// Header: the trace context, as the W3C writes it.
 pub const TRACEPARENT_HEADER: &str = "traceparent";
-/// Header: how often a task of another program has waited in a delay queue since no worker offered its type.
+/// Header: how often a task of another program has waited in a delay queue because no worker offers its type.
 pub const DELAYS_HEADER: &str = "sexton-delays";
-/// Header of a parked raw copy: why it was parked.
+/// Header of a parked copy: why it was parked.
 pub const FAILED_REASON_HEADER: &str = "sexton-failed-reason";
-/// Header of a parked raw copy: when, RFC 3339 UTC.
+/// Header of a parked copy: when, RFC 3339 UTC.
 pub const FAILED_AT_HEADER: &str = "sexton-failed-at";
 
 /// The `app_id` of everything that Sexton publishes.
 pub const APP_ID: &str = "sexton";
 
-/// The longest text in one of the own headers, in bytes; a longer one is cut.
+/// Maximum length of a text in Sexton's headers, in bytes; a longer one is cut.
 pub const MAX_HEADER_BYTES: usize = 1_024;
 
 /// The longest short string of the protocol, in bytes.
@@ -34,7 +34,7 @@ const MAX_SHORT_BYTES: usize = 255;
 
 const PERSISTENT: u8 = 2;
 
-/// What a message says beside its body.
+/// The properties of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     /// The execution's id, or a foreign program's own key. 255 bytes at most.
@@ -59,14 +59,14 @@ pub struct Properties {
     pub failed_reason: Option<String>,
     /// [`FAILED_AT_HEADER`].
     pub failed_at: Option<String>,
-    /// Why all others are missing, if the client library could not have read them. Written only where nothing else
-    /// is, so that a copy which comes back is read as its original was.
+    /// Why all others are missing, if the client library could not have parsed them. Written only alone, so that a
+    /// copy that comes back reads like its original.
     pub flaw: Option<PropertiesFlaw>,
 }
 
 impl Properties {
-    /// Reads what is allowed from a received message. A header of an impossible type counts as
-    /// absent, an integer written as text as an integer (management tools send such).
+    /// Reads the allowed properties of a received message. A header of an impossible type counts as absent, an
+    /// integer written as text as an integer (management tools send such).
     pub fn read(from: &BasicProperties) -> Self {
         let headers = from.headers().as_ref();
         let header = |name: &str| headers.and_then(|table| table.inner().get(name));
@@ -86,7 +86,7 @@ impl Properties {
         }
     }
 
-    /// The properties on the wire, persistent, with [`APP_ID`].
+    /// Returns the properties on the wire, persistent, with [`APP_ID`].
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl Properties {
     }
 }
 
-/// Why the broker itself moved a message here last (`delivery_limit`, `expired`, `rejected`,
-/// `maxlen`), and out of which queue, if it did.
+/// Returns the reason with which the broker dead-lettered a message last (`delivery_limit`, `expired`, `rejected`,
+/// `maxlen`), and the queue, if it did.
 pub(crate) fn last_death(from: &BasicProperties) -> Option<(String, String)> {
     let headers = from.headers().as_ref()?;
     let AMQPValue::FieldArray(deaths) = headers.inner().get("x-death")? else { return None };

@@ -1,7 +1,7 @@
-//! Where a message goes: a ticket to its queue, a copy to a delay queue or to the failed queue.
+//! Builds publications: a ticket for its queue, a copy for a delay queue or the failed queue.
 //!
-//! Everything here is built from the allow-list of [`Properties`]; nothing of a delivery's other
-//! properties survives. Names and hops are pure functions of their arguments.
+//! Everything here is built from the allow-list of [`Properties`]; a delivery's other properties are dropped. Names
+//! and delays are pure functions of their arguments.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use crate::publish::Publication;
 
 const JSON: &str = "application/json";
 
-/// The publication of an unpublished ticket of a row in `state`: pending to the pool's main queue,
-/// retrying to a delay queue for `due_in` (or to the main queue when it is due), failed to the failed
-/// queue with what `parked` says.
+/// Returns the publication of an unpublished ticket of a row in `state`: pending to the pool's main queue, retrying
+/// to a delay queue for `due_in` (or to the main queue when it is due), failed to the failed queue with the details
+/// in `parked`.
 pub fn ticket(
     namespace: &Namespace,
     pool: &PoolName,
@@ -51,9 +51,9 @@ pub fn ticket(
     Publication::new(queue, ticket.body(parked), properties)
 }
 
-/// A copy of a delivered ticket that came too early: to a delay queue for `remaining`.
+/// Returns a copy of a delivered ticket that came too early, for a delay queue for `remaining`.
 ///
-/// The headers are written anew, so that a ticket whose headers a tool had dropped has them again.
+/// The headers are written anew, which restores them if a tool has dropped them.
 pub fn delay_early_ticket(
     namespace: &Namespace,
     pool: &PoolName,
@@ -74,8 +74,8 @@ pub fn delay_early_ticket(
     Publication::copy(queue, delivery.body.clone(), properties)
 }
 
-/// A copy of a delivered task of another program whose type no worker offers: to a delay queue for `delay`, with
-/// one delay more in its header.
+/// Returns a copy of another program's task whose type no worker offers, for a delay queue for `delay`, with one more
+/// delay in its header.
 pub fn delay_unoffered_task(
     namespace: &Namespace,
     pool: &PoolName,
@@ -89,7 +89,7 @@ pub fn delay_unoffered_task(
     Publication::copy(queue, delivery.body.clone(), properties)
 }
 
-/// A copy of a delivery as it came, for a delay queue: it comes back after `delay`, as if it came for the first time.
+/// Returns an unchanged copy of a delivery for a delay queue: it comes back after `delay`, as if for the first time.
 pub fn delay_copy(
     namespace: &Namespace,
     pool: &PoolName,
@@ -101,13 +101,13 @@ pub fn delay_copy(
     Publication::copy(queue, delivery.body.clone(), properties)
 }
 
-/// A copy of a delivery as it came, for the tail of its main queue.
+/// Returns an unchanged copy of a delivery for the tail of its main queue.
 pub fn requeue_copy(namespace: &Namespace, pool: &PoolName, delivery: &Delivery) -> Publication {
     let queue = main_queue(namespace, pool);
     Publication::copy(queue, delivery.body.clone(), delivery.properties.clone())
 }
 
-/// A copy of a delivery for the failed queue, byte for byte, with the reason in its headers.
+/// Returns a copy of a delivery for the failed queue, byte for byte, with the reason in its headers.
 pub fn park_copy(
     namespace: &Namespace,
     delivery: &Delivery,

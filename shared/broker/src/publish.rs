@@ -1,11 +1,10 @@
-//! Publishing with confirmation.
+//! Publishes with confirms.
 //!
-//! A publication that returned `Ok` is in its queue, on a majority of the brokers. Anything else
-//! means: perhaps. Publishing again is harmless, since a second copy of a ticket authorises the same
-//! attempt.
+//! A publication that returned `Ok` is in its queue, on a majority of the brokers. After any other result it may be.
+//! Publishing again is harmless, since a second copy of a ticket authorises the same attempt.
 //!
-//! Nothing is kept here for later: while the broker is away a publication fails at once, and the row
-//! that owes it is what remembers.
+//! Nothing is stored here for later: while the broker is unreachable a publication fails at once, and the row
+//! remembers its unpublished ticket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,14 +26,14 @@ pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Default number of a publisher's lanes: one fills its window while the other waits.
 pub const DEFAULT_LANES: usize = 2;
 
-/// Requests that wait in a lane; a caller beyond them waits itself.
+/// Maximum number of requests that wait in a lane; further callers wait.
 const LANE_BACKLOG: usize = 64;
 
-/// A batch of at most this many messages stays on one lane, and so arrives in its order, except for messages that
-/// are sent again.
+/// Maximum size of a batch that stays on one lane, and so arrives in its order, except for messages that are sent
+/// again.
 pub const MAX_ORDERED_BATCH: usize = 64;
 
-/// A message to be published.
+/// A message to publish.
 #[derive(Clone, Debug)]
 pub struct Publication {
     queue: String,
@@ -44,18 +43,18 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// A message of our own for a queue; its body may have [`MAX_BODY_BYTES`].
+    /// Makes a message of Sexton's own for a queue; its body may have [`MAX_BODY_BYTES`].
     pub fn new(queue: impl Into<String>, body: Vec<u8>, properties: Properties) -> Self {
         Self { queue: queue.into(), body, properties, limit: MAX_BODY_BYTES }
     }
 
-    /// A copy of a message that the broker has delivered, which therefore has no limit here: the
-    /// broker has taken it once, and a copy that we refused could never be put anywhere.
+    /// Makes a copy of a message that the broker has delivered. It has no size limit here: the broker has accepted it
+    /// once, and a refused copy could not go anywhere.
     pub fn copy(queue: impl Into<String>, body: Vec<u8>, properties: Properties) -> Self {
         Self { limit: usize::MAX, ..Self::new(queue, body, properties) }
     }
 
-    /// The name of the queue it goes to.
+    /// Returns the name of its queue.
     pub fn queue(&self) -> &str {
         &self.queue
     }
@@ -79,7 +78,7 @@ impl Publication {
     }
 }
 
-/// Why a publication is not known to be in its queue.
+/// Why a publication may not be in its queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     /// The queue does not exist. The topology has been declared again: try once more, later.
@@ -94,14 +93,13 @@ pub enum PublishError {
         /// The queue's name.
         queue: String,
     },
-    /// There is no connection, or it broke before the confirm. Try again when there is one.
+    /// The connection is missing, or broke before the confirm. Try again when there is one.
     #[error("publish: {reason}")]
     Unavailable {
         /// The client library's words.
         reason: String,
     },
-    /// The broker was silent for so long: it is overloaded, or the queue has no leader. Try again
-    /// later.
+    /// The broker sent no confirm in time: it is overloaded, or the queue has no leader. Try again later.
     #[error(
         "queue {queue} did not confirm within {after_ms} ms; if it goes on so while other queues do, it \
          has no leader: bring its nodes back, or delete it if it came back so from a crash"
@@ -112,10 +110,10 @@ pub enum PublishError {
         /// The limit, in milliseconds.
         after_ms: u64,
     },
-    /// It can never be published as it is; nothing was sent.
+    /// It is too large to be published; nothing was sent.
     #[error("{what} has {bytes} bytes, more than the {limit} allowed")]
     TooLarge {
-        /// Which part.
+        /// The part that is too large.
         what: &'static str,
         /// Its size.
         bytes: usize,
@@ -130,20 +128,19 @@ impl PublishError {
     }
 }
 
-/// A handle to a few publishing lanes on one link; cheap to clone. The lanes end with the last
-/// handle.
+/// A handle to a few publishing lanes on one link; cheap to clone. The lanes end with the last handle.
 ///
-/// A queue that did not confirm in time holds up the others once: afterwards publications for it fail at
-/// once, but for one now and then, which goes over a lane of its own.
+/// A queue that did not confirm in time delays the others once: afterwards publications for it fail at once, except
+/// for an occasional probe on a separate lane.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     link: Link,
     lanes: Arc<[mpsc::Sender<Request>]>,
     turn: Arc<AtomicUsize>,
-    /// For queues that were silent: whether they still are.
+    /// The lane for probes of silent queues.
     probes: Arc<[mpsc::Sender<Request>]>,
-    /// For queues that were silent while the broker may have been. With the whole time for a confirm, so that a broker
-    /// that is only slow is heard.
+    /// The lane for queues that were silent while the broker may have been. It has the whole confirm timeout, so that
+    /// a slow broker still counts.
     isolated: Arc<[mpsc::Sender<Request>]>,
     circuit_breaker: Arc<CircuitBreaker>,
 }
@@ -165,12 +162,12 @@ impl Publisher {
         Self { link: link.clone(), lanes, turn: Arc::default(), probes, isolated, circuit_breaker }
     }
 
-    /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
+    /// Publishes a batch and waits for its confirms; one result per publication, in their order.
     ///
-    /// Fails fast while there is no connection or the broker has stopped reading. Messages of one
-    /// batch of more than [`MAX_ORDERED_BATCH`] may arrive in any order, and all may more than once.
+    /// Fails fast without a connection, or when the broker has stopped reading. Messages of one batch of more than
+    /// [`MAX_ORDERED_BATCH`] may arrive in any order, and all may more than once.
     ///
-    /// Dropping the future does not take anything back: the batch may still be published.
+    /// Dropping the future does not undo anything: the batch may still be published.
     pub async fn publish(&self, batch: Vec<Publication>) -> Vec<Result<(), PublishError>> {
         if let Some(error) = self.unavailability() {
             return batch.iter().map(|_| Err(error.clone())).collect();
@@ -199,14 +196,14 @@ impl Publisher {
             self.distribute(probes, &self.probes)
         );
         sent.extend(separate.into_iter().chain(tried));
-        // What was refused here is nothing that a queue has said.
+        // A refusal by the breaker is no answer of the queue.
         self.record_outcomes(sent.iter(), generation, now);
         for (place, answer) in sent {
             answers[place] = answer;
         }
         for (place, queue) in doubted {
             use PublishError::{TimedOut, Unavailable};
-            // The latter is of the connection, not of the queue.
+            // The latter concerns the connection, not the queue.
             if !matches!(answers[place], Err(TimedOut { .. } | Unavailable { .. })) {
                 self.circuit_breaker.reset(&queue, generation);
             }
@@ -214,7 +211,7 @@ impl Publisher {
         answers
     }
 
-    /// Remembers which queues were silent, of publications that were sent since `since`.
+    /// Records silent queues, of publications that were sent since `since`.
     fn record_outcomes<'a>(
         &self,
         answers: impl Iterator<Item = &'a (usize, Result<(), PublishError>)> + Clone,
@@ -244,8 +241,8 @@ impl Publisher {
         answers.into_iter().next().unwrap_or_else(|| Err(PublishError::unavailable("no answer")))
     }
 
-    /// Remembers for the doctor that a queue has not confirmed a message in time, if others have meanwhile: otherwise
-    /// it is the broker that is silent.
+    /// Notes for the doctor that a queue has not confirmed a message in time, if others have meanwhile: otherwise the
+    /// broker is silent.
     pub fn note_unconfirmed(&self, queue: &str) {
         if self.circuit_breaker.is_open(queue, self.link.generation()) {
             self.link.note_incident(queue, IncidentKind::Refused, 1);
@@ -260,7 +257,7 @@ impl Publisher {
         blocked.then(|| PublishError::unavailable("the broker is short of memory or disk"))
     }
 
-    /// For how long a silent queue is left alone.
+    /// Returns how long a silent queue is avoided.
     fn pause(&self) -> Duration {
         self.link.timeouts().confirm
     }
@@ -269,7 +266,7 @@ impl Publisher {
         PublishError::TimedOut { queue, after_ms: self.pause().as_millis() as u64 }
     }
 
-    /// Deals pieces of a batch out to lanes and collects the answers, with each one's place.
+    /// Distributes parts of a batch over lanes and collects the results, each with its index.
     async fn distribute(
         &self,
         good: Vec<(usize, Publication)>,

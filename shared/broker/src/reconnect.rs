@@ -15,7 +15,7 @@ const INITIAL_PAUSE: Duration = Duration::from_millis(100);
 /// consumers back within five seconds.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// An endless series of growing pauses, with jitter so that replicas do not come back in step.
+/// An endless series of growing pauses, with jitter so that replicas do not reconnect in step.
 #[derive(Debug)]
 pub(crate) struct ReconnectPauses {
     series: ExponentialBackoff,
@@ -33,7 +33,7 @@ impl ReconnectPauses {
         Self { series }
     }
 
-    /// The next pause.
+    /// Returns the next pause.
     pub(crate) fn next(&mut self) -> Duration {
         self.series.next_backoff().unwrap_or(MAX_PAUSE)
     }

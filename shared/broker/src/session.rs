@@ -18,25 +18,25 @@ const STATUS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const ACCESS_REFUSED: u16 = 403;
 const NOT_ALLOWED: u16 = 530;
 
-/// An attempt that is not answered for so long gets company: its beginning may be lost.
+/// An attempt without an answer for this long gets a second one beside it, because its first packets may be lost.
 const SECOND_ATTEMPT_DELAY: Duration = Duration::from_secs(2);
 
-/// The way in to one broker: opens connections, one after the other.
+/// The way to one broker: opens connections, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Connector {
-    /// The last attempt was not answered.
+    /// Whether the last attempt got no answer.
     timed_out: bool,
 }
 
 impl Connector {
-    /// Opens a connection, within the limit for one.
+    /// Opens a connection, within its time limit.
     ///
-    /// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel
-    /// error. Every channel of a lost connection returns an error.
+    /// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel error. Every
+    /// channel of a lost connection returns an error.
     ///
     /// # Errors
     ///
-    /// A sentence that tells the person what to check; never with the password.
+    /// A sentence that names what to check; never with the password.
     pub(crate) async fn open(
         &mut self,
         endpoint: &Endpoint,
@@ -63,7 +63,7 @@ impl Connector {
         }
     }
 
-    /// Whether the last attempt took all its time. No pause is needed before the next then.
+    /// Returns whether the last attempt timed out. The next then needs no pause.
     pub(crate) const fn has_timed_out(&self) -> bool {
         self.timed_out
     }
@@ -109,7 +109,7 @@ fn explain(endpoint: &Endpoint, error: &lapin::Error) -> String {
     }
 }
 
-/// Waits until the connection is lost; says why. Logs the broker's alarms meanwhile.
+/// Waits until the connection is lost; returns why. Logs the broker's alarms meanwhile.
 pub(crate) async fn wait_until_lost(connection: &Connection, name: &str) -> String {
     let mut events = pin!(connection.events_listener());
     let mut status_checks = interval(STATUS_CHECK_INTERVAL);
@@ -117,7 +117,7 @@ pub(crate) async fn wait_until_lost(connection: &Connection, name: &str) -> Stri
     loop {
         tokio::select! {
             event = events.next() => match event {
-                // The errors of single channels come here too; they are their users' business.
+                // The errors of single channels come here too; their users handle them.
                 Some(Event::Error(error)) if error.is_amqp_soft_error() => {}
                 Some(Event::Error(error)) => return error.to_string(),
                 Some(Event::ConnectionBlocked(reason)) => tracing::warn!(

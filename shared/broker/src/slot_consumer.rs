@@ -1,11 +1,11 @@
 //! A slot's consumer: one channel, one queue, as long as the process runs.
 //!
-//! It survives everything that can happen to its channel: a lost connection, a channel closed by the
-//! broker, a deleted queue, a delivery held for too long, and a queue that was deleted and created
-//! again, after which the broker keeps a ghost of the consumer and tells nobody. For the last it asks,
-//! after a silence, whether there is anything to get, and starts anew if there is.
+//! It survives everything that can happen to its channel: a lost connection, a channel closed by the broker, a
+//! deleted queue, a delivery held for too long, and a queue that was deleted and created again, after which the
+//! broker silently keeps a ghost of the consumer. For the last it checks, after a silence, whether the queue has
+//! messages, and starts anew if so.
 //!
-//! It decides nothing about messages. What it delivered and nobody acknowledged comes again.
+//! It decides nothing about messages. Unacknowledged deliveries come again.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,16 +25,16 @@ use crate::link::Link;
 use crate::outage::{LogDecision, Outage};
 use crate::reconnect::ReconnectPauses;
 
-/// Between finding messages that nobody delivers and believing it.
+/// Pause between two checks that find undelivered messages, before the second counts.
 const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
-/// A consumer that lasted so long was a good one: the next pause is short again.
+/// After a consumer that lasted this long, the next pause is short again.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Consumes one queue. Dropped, it cancels its consumer; deliveries that are still held can be
-/// acknowledged, undelivered ones go back to the queue.
+/// Consumes one queue. A drop cancels its consumer; held deliveries can still be acknowledged, undelivered ones
+/// return to the queue.
 pub struct SlotConsumer {
     link: Link,
     queue: String,
@@ -49,9 +49,9 @@ pub struct SlotConsumer {
 }
 
 enum Phase {
-    /// No consumer; not before the instant.
+    /// No consumer, and none before the instant.
     Detached(Instant),
-    /// Being set up. Kept across calls, so that a `select!` around `next` does not start it over.
+    /// Being set up. Kept across calls, so that a `select!` around `next` does not restart it.
     Attaching(Pending<Result<Attached, String>>),
     /// Consuming.
     Attached(Box<Attached>),
@@ -68,7 +68,7 @@ struct Attached {
 }
 
 enum Watchdog {
-    /// Looks at the instant; whether it is the second look.
+    /// Checks the queue at the instant; whether it is the second check.
     Sleeping(Instant, bool),
     Checking(Pending<Result<Depth, InspectError>>, bool),
 }
@@ -87,8 +87,8 @@ enum ConsumerEvent {
 }
 
 impl SlotConsumer {
-    /// A consumer of `queue` that holds at most `prefetch` (at least one) unacknowledged deliveries.
-    /// Nothing happens before the first [`SlotConsumer::next`].
+    /// Makes a consumer of `queue` that holds at most `prefetch` (at least one) unacknowledged deliveries. Nothing
+    /// happens before the first [`SlotConsumer::next`].
     pub fn new(link: &Link, queue: impl Into<String>, prefetch: u16) -> Self {
         Self {
             link: link.clone(),
@@ -104,14 +104,14 @@ impl SlotConsumer {
         }
     }
 
-    /// Waits for the next message; `None` when the link is closed or has failed for good. Resumes
-    /// consuming after [`SlotConsumer::suspend`].
+    /// Waits for the next message; `None` when the link is closed or has failed for good. Resumes consuming after
+    /// [`SlotConsumer::suspend`].
     ///
-    /// Cancel-safe: nothing delivered is lost by dropping the future.
+    /// Cancel-safe: dropping the future loses no delivery.
     pub async fn next(&mut self) -> Option<Delivery> {
         loop {
             if !matches!(self.phase, Phase::Attached(_)) {
-                // On the channel that they came by.
+                // On the channel of their delivery.
                 self.ack_batch.flush().await;
             }
             match &mut self.phase {
@@ -155,17 +155,16 @@ impl SlotConsumer {
         }
     }
 
-    /// Stops consuming and gives back whatever was delivered but not yet returned by `next`.
-    /// When it returns, the broker delivers nothing more to this slot; a delivery that is held can
-    /// still be acknowledged. The following `next` consumes again.
+    /// Stops consuming and returns deliveries that `next` has not yielded yet to the queue. When it returns, the
+    /// broker delivers nothing more to this slot; a held delivery can still be acknowledged. The following `next`
+    /// consumes again.
     ///
-    /// Dropped in the middle, the channel is closed once no delivery is held, which gives back the
-    /// rest.
+    /// Dropped in the middle, the channel is closed once no delivery is held, which returns the others.
     pub async fn suspend(&mut self) {
         self.ack_batch.flush().await;
         if let Phase::Attaching(attaching) = &mut self.phase {
-            // A consumer that is being set up may be there before its future is dropped, on a
-            // channel that lives on: let it come, to cancel it properly.
+            // A consumer that is being set up may exist before its future is dropped, on a channel that lives on:
+            // wait for it, to cancel it properly.
             match attaching.await {
                 Ok(attached) => self.set_attached(attached),
                 Err(reason) => self.detach(&reason, false),
@@ -180,8 +179,7 @@ impl SlotConsumer {
                 if timeout(close, cancel(attached.channel, attached.stream)).await == Ok(true) {
                     self.phase = Phase::Suspended(generation, channel);
                 } else {
-                    // An uncancelled consumer would go on to receive: only the end of the channel
-                    // is certain.
+                    // An uncancelled consumer would go on receiving: only the end of the channel is certain.
                     let closing = channel.close(200, "slot suspended".into());
                     if !matches!(timeout(close, closing).await, Ok(Ok(()))) {
                         self.link.suspect(generation);
@@ -193,8 +191,8 @@ impl SlotConsumer {
         }
     }
 
-    /// Makes the broker deliver no message before the one in hand is answered, or ends that. The consumer is set up
-    /// anew where that changes anything.
+    /// Limits the broker to one unanswered message at a time, or ends that. The consumer is set up anew if that
+    /// changes anything.
     pub async fn one_at_a_time(&mut self, yes: bool) {
         let before = self.effective_prefetch();
         self.one_at_a_time = yes;
@@ -207,24 +205,23 @@ impl SlotConsumer {
         if self.one_at_a_time { 1 } else { self.prefetch }
     }
 
-    /// Acknowledges a message of this slot of which nothing follows should it come again: at once, or with those that
-    /// follow, when [`SlotConsumer::next`] has none at hand or [`SlotConsumer::flush_acks_when_due`] says so.
+    /// Acknowledges a message of this slot that would have no effect if it came again: at once, or with following
+    /// ones, when [`SlotConsumer::next`] has none at hand or by [`SlotConsumer::flush_acks_when_due`].
     pub async fn ack_batched(&mut self, delivery: Delivery) {
         self.ack_batch.add(delivery).await;
     }
 
-    /// Sends the acknowledgements of [`Self::ack_batched`] within 50 ms, for as long as it is polled.
-    /// Cancel-safe.
+    /// Sends the acknowledgements of [`Self::ack_batched`] within 50 ms, as long as it is polled. Cancel-safe.
     pub async fn flush_acks_when_due(&mut self) -> Infallible {
         self.ack_batch.flush_acks_when_due().await
     }
 
-    /// A sign of whether it consumes.
+    /// Returns its consuming status.
     pub fn consuming(&self) -> ConsumerStatus {
         self.consuming.clone()
     }
 
-    /// The queue it consumes.
+    /// Returns the queue that it consumes.
     pub fn queue(&self) -> &str {
         &self.queue
     }
@@ -237,7 +234,7 @@ impl SlotConsumer {
             let attaching = attach(&link, &queue, prefetch, reusable);
             let (generation, channel, stream) =
                 timeout(step * 2, attaching).await.unwrap_or_else(|_| {
-                    // A late consumer on a kept channel would be a ghost of our own making.
+                    // A late consumer on a kept channel would be a ghost that this slot has made itself.
                     link.suspect(link.generation());
                     Err("the broker does not set up a consumer".to_owned())
                 })?;
@@ -255,7 +252,7 @@ impl SlotConsumer {
         self.consuming.set(true);
     }
 
-    /// Drops the consumer. An end that comes with the connection's is the link's to tell.
+    /// Drops the consumer. The link logs an end that comes with the connection's.
     fn detach(&mut self, reason: &str, with_connection: bool) {
         let now = Instant::now();
         if let Phase::Attached(attached) = &self.phase
@@ -282,7 +279,7 @@ impl SlotConsumer {
         }
     }
 
-    /// Asks for the queue's depth, unless the slot's hands are full: then silence is natural.
+    /// Checks the queue's depth, unless the slot is full: then silence is natural.
     fn check_queue(&mut self, second: bool) {
         let full = self.held_deliveries.held() >= usize::from(self.effective_prefetch());
         let Phase::Attached(attached) = &mut self.phase else { return };
@@ -300,7 +297,7 @@ impl SlotConsumer {
             Ok(Depth { ready: 0, .. }) | Err(InspectError::Unavailable(_)) => {
                 idle_check_interval(&self.link)
             }
-            // It may be on its way to us, or to another slot.
+            // The message may be on its way here, or to another slot.
             Ok(_) if !second => {
                 attached.watchdog = Watchdog::Sleeping(Instant::now() + RECHECK_DELAY, true);
                 return;
@@ -334,7 +331,7 @@ fn idle_check_interval(link: &Link) -> Duration {
     link.timeouts().idle_check
 }
 
-/// The next thing that happens to a consumer. Unless it has happened already, what is spent is acknowledged first.
+/// Waits for the next event of a consumer. Unless one is ready, spent deliveries are acknowledged first.
 async fn next_event_after_acks(
     attached: &mut Attached,
     ack_batch: &mut AckBatch,
@@ -349,7 +346,7 @@ async fn next_event_after_acks(
     next_event(attached, link).await
 }
 
-/// The next thing that happens to a consumer. Cancel-safe.
+/// Waits for the next event of a consumer. Cancel-safe.
 async fn next_event(attached: &mut Attached, link: &Link) -> ConsumerEvent {
     let watchdog = async {
         match &mut attached.watchdog {
@@ -357,7 +354,7 @@ async fn next_event(attached: &mut Attached, link: &Link) -> ConsumerEvent {
                 sleep_until(*until).await;
                 ConsumerEvent::CheckDue(*second)
             }
-            Watchdog::Checking(asking, second) => ConsumerEvent::Checked(asking.await, *second),
+            Watchdog::Checking(check, second) => ConsumerEvent::Checked(check.await, *second),
         }
     };
     let generation = attached.generation;

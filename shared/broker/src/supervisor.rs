@@ -1,7 +1,6 @@
 //! The supervisor of a link: connects, declares, waits for the end and starts again.
 //!
-//! It ends when the link is closed or the topology is another one, and for no other reason. It alone
-//! logs that the broker is away.
+//! It ends only when the link is closed or the topology differs. It alone logs that the broker is unreachable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +14,10 @@ use crate::reconnect::ReconnectPauses;
 use crate::session::{self, Connector};
 use crate::topology::{self, TopologyError};
 
-/// A connection that lasted so long was a good one: the next pause is short again.
+/// After a connection that lasted this long, the next pause is short again.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 
-/// The supervisor's loop: connect, serve, start again.
+/// Runs the supervisor's loop: connect, serve, start again.
 pub(crate) async fn supervise(shared: Arc<Shared>) {
     let mut outage = Outage::default();
     let mut pauses = ReconnectPauses::new();
@@ -93,7 +92,7 @@ async fn connect(shared: &Shared, connector: &mut Connector) -> Result<Connectio
     Ok(connection)
 }
 
-/// Offers a connection until it is lost (returns why) or the link is closed (`None`).
+/// Serves a connection until it is lost (returns why) or the link is closed (`None`).
 async fn serve(shared: &Shared, connection: Arc<Connection>, generation: u64) -> Option<String> {
     shared.set(Some(Current { generation, connection: Arc::clone(&connection) }));
     let failure = tokio::select! {

@@ -1,13 +1,12 @@
-//! What exists on the broker: queues, exchange and bindings of a namespace, with their arguments.
+//! The topology: queues, exchange and bindings of a namespace, with their arguments.
 //!
-//! Everything is durable and every queue is a quorum queue with explicit arguments, so that no
-//! server's default can turn it into something else. Arguments are part of a queue's identity: a
-//! queue that exists with others is never deleted or worked around here (deleting one under live
-//! consumers wedges them); the process stops with a message instead, and a change of arguments is a
-//! new name and a drain.
+//! Everything is durable and every queue is a quorum queue with explicit arguments, so that no server's default
+//! changes it. Arguments are part of a queue's identity: a queue that exists with others is never deleted or worked
+//! around here (deleting one under live consumers wedges them); the process stops with a message instead, and a
+//! change of arguments needs a new name and a drain.
 //!
-//! Declaring is idempotent and happens at every connect. The order is failed, main, retry: a queue
-//! that dead-letters never exists before its target.
+//! Declaring is idempotent and happens at every connect. The order is failed, main, retry: a queue that dead-letters
+//! never exists before its target.
 
 use std::time::Duration;
 
@@ -26,18 +25,18 @@ use crate::names::{
     FAILED_KEY, Namespace, exchange, failed_queue, main_queue, retry_key, retry_queue,
 };
 
-/// Deliveries after which the broker itself parks a ticket of a main queue. Crashes are counted in
-/// rows and end long before; this stops only what never reaches a row.
+/// Number of deliveries after which the broker itself parks a ticket of a main queue. Crashes are counted in rows and
+/// end long before; this stops only messages that never reach a row.
 const MAIN_DELIVERY_LIMIT: i32 = 100;
 
 /// "Never", in a way that every version understands: -1 means unlimited to RabbitMQ 4 and *at once*
 /// to RabbitMQ 3, and no value means 20 to RabbitMQ 4.
 const ENDLESS_DELIVERY_LIMIT: i32 = 1_000_000;
 
-/// Why the topology is not there.
+/// Why the topology is incomplete.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TopologyError {
-    /// It exists with other arguments. Trying again cannot help: stop and tell the person.
+    /// An object exists with other arguments. A retry cannot help: stop and report it.
     #[error(
         "{queue} exists on the broker with {argument} = {theirs}, where {ours} is needed: {remedy}"
     )]
@@ -50,15 +49,15 @@ pub enum TopologyError {
         ours: String,
         /// The value on the broker.
         theirs: String,
-        /// The way out.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The broker did not do it: no permission, no answer, no connection. Worth trying again.
+    /// The broker did not do it: no permission, no answer, no connection. Try again.
     #[error("declare {what}: {reason}")]
     Broker {
-        /// What was to be declared or deleted.
+        /// The object to declare or delete.
         what: String,
-        /// The broker's or the client library's words.
+        /// The broker's or the client library's message.
         reason: String,
     },
 }
@@ -66,14 +65,14 @@ pub enum TopologyError {
 const MISMATCH_REMEDY: &str = "choose another namespace, or stop everything that uses this one, drain the \
                       queue, delete it and start again (never delete it while it is consumed)";
 
-/// Arguments of the failed queue: nothing in it expires, overflows or is given up.
+/// Returns the arguments of the failed queue: nothing in it expires, overflows or is dropped.
 pub fn failed_arguments() -> FieldTable {
     let mut table = quorum();
     set(&mut table, "x-delivery-limit", ENDLESS_DELIVERY_LIMIT.into());
     table
 }
 
-/// Arguments of a main queue: returned to it more than 100 times, a ticket goes to the failed queue.
+/// Returns the arguments of a main queue: a ticket that returned to it more than 100 times goes to the failed queue.
 pub fn main_arguments(namespace: &Namespace) -> FieldTable {
     let mut table = quorum();
     set(&mut table, "x-delivery-limit", MAIN_DELIVERY_LIMIT.into());
@@ -81,7 +80,7 @@ pub fn main_arguments(namespace: &Namespace) -> FieldTable {
     table
 }
 
-/// Arguments of a delay queue: after `delay_ms` back to the pool's main queue.
+/// Returns the arguments of a delay queue: after `delay_ms` back to the pool's main queue.
 pub fn retry_arguments(namespace: &Namespace, pool: &PoolName, delay_ms: u64) -> FieldTable {
     let mut table = quorum();
     set(&mut table, "x-message-ttl", AMQPValue::LongLongInt(delay_ms as i64));
@@ -94,7 +93,7 @@ pub fn retry_arguments(namespace: &Namespace, pool: &PoolName, delay_ms: u64) ->
 fn quorum() -> FieldTable {
     let mut table = FieldTable::default();
     set(&mut table, "x-queue-type", text("quorum"));
-    // A precondition of at-least-once dead-lettering; without it that falls back in silence.
+    // A precondition of at-least-once dead-lettering; without it RabbitMQ silently falls back.
     set(&mut table, "x-overflow", text("reject-publish"));
     table
 }
@@ -117,7 +116,7 @@ fn text(value: &str) -> AMQPValue {
 ///
 /// # Errors
 ///
-/// [`TopologyError`]; what was declared before stays, the channel is unusable afterwards.
+/// [`TopologyError`]; earlier declarations stay, the channel is unusable afterwards.
 pub async fn declare(
     channel: &Channel,
     namespace: &Namespace,
@@ -142,12 +141,12 @@ pub async fn declare(
     Ok(())
 }
 
-/// Deletes exactly what [`declare`] makes, with every message in it, the youngest last. For tests and
-/// demonstrations: nothing else may be using the namespace, and nobody may be declaring it.
+/// Deletes exactly what [`declare`] creates, with every message in it, in reverse order. For tests and
+/// demonstrations: no other program may be using or declaring the namespace.
 ///
 /// # Errors
 ///
-/// [`TopologyError::Broker`]; what was deleted before stays deleted.
+/// [`TopologyError::Broker`]; earlier deletions stay.
 pub async fn delete(
     channel: &Channel,
     namespace: &Namespace,
@@ -258,7 +257,7 @@ mod tests {
             // -1 makes RabbitMQ 3 drop a message at its first return.
             let limit = get("x-delivery-limit");
             assert!(matches!(limit, Some(AMQPValue::LongInt(limit)) if limit >= 100), "{limit:?}");
-            // A queue with these would lose what it holds.
+            // A queue with these would lose messages.
             assert_eq!((get("x-expires"), get("x-max-length")), (None, None));
         }
     }

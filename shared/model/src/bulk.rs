@@ -302,12 +302,12 @@ mod tests {
             let rate: Rate = format!("{count}/s").parse().unwrap();
             let mut pace = Pace { rate, since: at(0), begun: 0 };
             let (mut now, mut batches) = (0, Vec::new());
-            for (step, most, canary) in steps {
+            for (step, limit, canary) in steps {
                 now += step;
                 if canary == 0 {
                     pace = reset_pace(pace, at(now));
                 }
-                let begun = allowance(pace, at(now)).0.min(most);
+                let begun = allowance(pace, at(now)).0.min(limit);
                 pace = advance_pace(pace, begun, at(now));
                 batches.push((now, u64::from(begun)));
             }

@@ -113,14 +113,14 @@ mod tests {
     /// Walks a ticket through its delays; `held_up` (0 to 1000 permille) says how long messages ahead prolong each
     /// last delay. Returns when it arrived and after how many delays.
     fn walk(delay_ms: u64, held_up: u64) -> (u64, u64) {
-        let (mut now_ms, mut hops) = (0, 0);
+        let (mut now_ms, mut delays) = (0, 0);
         loop {
             match next_queue(ms(delay_ms.saturating_sub(now_ms)), ms(delay_ms)) {
-                NextQueue::Main => return (now_ms, hops),
+                NextQueue::Main => return (now_ms, delays),
                 NextQueue::Delay { delay_ms, expiration_ms } => {
                     let earliest = expiration_ms.unwrap_or(delay_ms);
                     now_ms += earliest + (delay_ms - earliest) * held_up / 1_000;
-                    hops += 1;
+                    delays += 1;
                 }
             }
         }
@@ -132,11 +132,11 @@ mod tests {
             delay_ms in prop_oneof![1..10_000_u64, 1..400_000_u64, 1..(8 * DAY_MS)],
             held_up in 0..=1_000_u64,
         ) {
-            let (arrived_ms, hops) = walk(delay_ms, held_up);
+            let (arrived_ms, delays) = walk(delay_ms, held_up);
             prop_assert!(arrived_ms >= delay_ms, "{} ms early", delay_ms - arrived_ms);
             prop_assert!(ms(arrived_ms - delay_ms) <= slack(ms(delay_ms)));
             // For each delay queue at most (next delay / this delay) passes, and whole six hours.
-            prop_assert!(hops <= 22 + delay_ms / 21_600_000, "{hops} hops for {delay_ms} ms");
+            prop_assert!(delays <= 22 + delay_ms / 21_600_000, "{delays} delays for {delay_ms} ms");
         }
 
         #[test]
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn delays_from_seconds_to_hours_take_few_hops_on_average() {
-        let hops: u64 = (1..=3_600).map(|delay_s| walk(delay_s * 1_000, 0).1).sum();
-        assert!(hops <= 3_600 * 4, "{} hops on average", hops / 3_600);
+        let delays: u64 = (1..=3_600).map(|delay_s| walk(delay_s * 1_000, 0).1).sum();
+        assert!(delays <= 3_600 * 4, "{} delays on average", delays / 3_600);
     }
 }

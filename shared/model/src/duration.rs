@@ -55,11 +55,11 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(DurationError::TooLong);
     }
-    let mut rest = text;
+    let mut remaining = text;
     let mut allowed = &UNITS[..];
     let mut total_ms: u64 = 0;
-    while !rest.is_empty() {
-        let (digits, after) = split_at(rest, |c| !c.is_ascii_digit());
+    while !remaining.is_empty() {
+        let (digits, after) = split_at(remaining, |c| !c.is_ascii_digit());
         if digits.is_empty() {
             return Err(DurationError::Number(text.to_owned()));
         }
@@ -84,7 +84,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
             .and_then(|part| total_ms.checked_add(part))
             .filter(|total| u128::from(*total) <= MAX.as_millis())
             .ok_or(DurationError::TooLarge)?;
-        rest = after;
+        remaining = after;
     }
     Ok(Duration::from_millis(total_ms))
 }
@@ -92,14 +92,14 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
 /// Formats a duration, the largest units first: `1h30m`, `500ms`, `0s`. Parts below a millisecond are dropped; no
 /// duration of a job has any.
 pub fn format(duration: Duration) -> String {
-    let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    if rest == 0 {
+    let mut remaining = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    if remaining == 0 {
         return "0s".to_owned();
     }
     let mut out = String::new();
     for (name, unit_ms) in UNITS {
-        let number = rest / unit_ms;
-        rest %= unit_ms;
+        let number = remaining / unit_ms;
+        remaining %= unit_ms;
         if number > 0 {
             // Writing to a String cannot fail.
             let _ = write!(out, "{number}{name}");

@@ -72,24 +72,26 @@ pub fn pattern(message: &str) -> String {
 fn pass(line: &str) -> String {
     let mut out = Pattern::default();
     let mut quotes = matchers::Quotes::default();
-    let mut rest = line;
-    while let Some(character) = rest.chars().next() {
+    let mut remaining = line;
+    while let Some(character) = remaining.chars().next() {
         if out.is_full() {
             break;
         }
-        if let Some(length) = quotes.match_length(rest, out.last()) {
+        if let Some(length) = quotes.match_length(remaining, out.last()) {
             out.put("<quoted>");
-            rest = &rest[length..];
-        } else if let Some((placeholder, length)) = matchers::match_placeholder(rest, out.last()) {
+            remaining = &remaining[length..];
+        } else if let Some((placeholder, length)) =
+            matchers::match_placeholder(remaining, out.last())
+        {
             out.put(placeholder);
-            rest = &rest[length..];
+            remaining = &remaining[length..];
         } else if character.is_alphanumeric() {
-            let length = runs::length(rest);
-            runs::put(&rest[..length], &mut out);
-            rest = &rest[length..];
+            let length = runs::length(remaining);
+            runs::put(&remaining[..length], &mut out);
+            remaining = &remaining[length..];
         } else {
             out.push(character);
-            rest = &rest[character.len_utf8()..];
+            remaining = &remaining[character.len_utf8()..];
         }
     }
     out.finish()
@@ -131,8 +133,8 @@ impl Pattern {
     }
 }
 
-fn cut_bytes(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+fn cut_bytes(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
 }
 
 impl fmt::Display for Fingerprint {

@@ -81,22 +81,22 @@ pub fn idempotency(template: Option<&str>, job: &str, execution_key: &str) -> St
         // A single pass over the template, so that a job named `{execution_key}` is not replaced again.
         Some(template) => {
             let mut out = String::with_capacity(template.len() + job.len() + execution_key.len());
-            let mut rest = template;
-            while let Some(at) = rest.find('{') {
-                out.push_str(&rest[..at]);
-                rest = &rest[at..];
-                if let Some(after) = rest.strip_prefix("{job}") {
+            let mut remaining = template;
+            while let Some(at) = remaining.find('{') {
+                out.push_str(&remaining[..at]);
+                remaining = &remaining[at..];
+                if let Some(after) = remaining.strip_prefix("{job}") {
                     out.push_str(job);
-                    rest = after;
-                } else if let Some(after) = rest.strip_prefix("{execution_key}") {
+                    remaining = after;
+                } else if let Some(after) = remaining.strip_prefix("{execution_key}") {
                     out.push_str(execution_key);
-                    rest = after;
+                    remaining = after;
                 } else {
                     out.push('{');
-                    rest = &rest[1..];
+                    remaining = &remaining[1..];
                 }
             }
-            out.push_str(rest);
+            out.push_str(remaining);
             out
         }
     }

@@ -144,13 +144,13 @@ mod tests {
                 let rows: Vec<(u8, u8)> = reading.iter().map(|(key, renewal)| (*key, *renewal)).collect();
                 let mut after = None;
                 let mut since = Vec::new();
-                let mut rest = &rows[..];
+                let mut remaining = &rows[..];
                 loop {
-                    let (page, more) = rest.split_at(size.min(rest.len()));
+                    let (page, more) = remaining.split_at(size.min(remaining.len()));
                     let whole = more.is_empty() && page.len() < size;
                     since.extend(observed.observe_page(after, page, whole, read_by));
                     after = page.last().map(|(key, _)| *key).or(after);
-                    rest = more;
+                    remaining = more;
                     if whole { break; }
                 }
                 prop_assert_eq!(observed.len(), rows.len());

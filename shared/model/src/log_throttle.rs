@@ -30,9 +30,9 @@ mod tests {
     fn a_complaint_is_said_at_once_and_then_once_a_minute() {
         let start = Instant::now();
         let throttle = LogThrottle::default();
-        let said = (0..=120)
+        let logged = (0..=120)
             .filter(|&second| throttle.permits(start + Duration::from_secs(second)))
             .collect::<Vec<_>>();
-        assert_eq!(said, [0, 60, 120]);
+        assert_eq!(logged, [0, 60, 120]);
     }
 }

@@ -116,10 +116,10 @@ mod tests {
     fn a_row_with_the_same_number_waits_or_is_asked_again() {
         for state in [State::Pending, State::Retrying, State::Failed] {
             assert_eq!(ask(row(state, 2)), OpenDecision::Retry);
-            let rest = Duration::from_secs(3);
+            let remaining = Duration::from_secs(3);
             assert_eq!(
-                ask(ExecutionRow { due_in: rest, ..row(state, 2) }),
-                OpenDecision::Wait(rest)
+                ask(ExecutionRow { due_in: remaining, ..row(state, 2) }),
+                OpenDecision::Wait(remaining)
             );
         }
     }
@@ -143,8 +143,11 @@ mod tests {
         // A parked message that was moved by hand goes back; the execution stays as it was.
         assert_eq!(ask(ExecutionRow { state: State::Failed, ..foreign }), OpenDecision::Repark);
         // "Too early" comes first, so that no worker tries it again every half minute.
-        let rest = Duration::from_mins(10);
-        assert_eq!(ask(ExecutionRow { due_in: rest, ..foreign }), OpenDecision::Wait(rest));
+        let remaining = Duration::from_mins(10);
+        assert_eq!(
+            ask(ExecutionRow { due_in: remaining, ..foreign }),
+            OpenDecision::Wait(remaining)
+        );
     }
 
     #[test]

@@ -210,7 +210,8 @@ mod tests {
 
     fn places(params: &Value) -> Vec<(String, String)> {
         let found = SchemaValidator::new(&charge()).unwrap().violations(params);
-        let mut found: Vec<_> = found.into_iter().map(|it| (it.at, it.what)).collect();
+        let mut found: Vec<_> =
+            found.into_iter().map(|violation| (violation.at, violation.what)).collect();
         found.sort();
         found
     }
@@ -254,7 +255,10 @@ mod tests {
             (json!({"$ref": "#/$defs/none"}), ""),
         ] {
             let problems = check(&schema).unwrap_err();
-            assert!(problems.iter().any(|it| it.at.starts_with(at)), "{schema}: {problems:?}");
+            assert!(
+                problems.iter().any(|violation| violation.at.starts_with(at)),
+                "{schema}: {problems:?}"
+            );
         }
     }
 

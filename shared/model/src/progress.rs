@@ -75,8 +75,8 @@ impl fmt::Display for Progress {
 
 /// Parses a line without its end; `None`: it is ordinary output.
 pub fn parse(line: &str, at: DateTime<Utc>) -> Option<Progress> {
-    let rest = line.strip_prefix(LINE_PREFIX).filter(|_| line.len() <= MAX_LINE_BYTES)?;
-    let mut words = rest.split_ascii_whitespace();
+    let fields = line.strip_prefix(LINE_PREFIX).filter(|_| line.len() <= MAX_LINE_BYTES)?;
+    let mut words = fields.split_ascii_whitespace();
     let percent = number(words.next()?).filter(|percent| (0.0..=100.0).contains(percent))?;
     let mut values = BTreeMap::new();
     for word in words {
@@ -194,8 +194,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_makes_it_panic(rest in any::<String>()) {
-            let _ = parse(&format!("{LINE_PREFIX}{rest}"), DateTime::UNIX_EPOCH);
+        fn no_line_makes_it_panic(fields in any::<String>()) {
+            let _ = parse(&format!("{LINE_PREFIX}{fields}"), DateTime::UNIX_EPOCH);
         }
     }
 }

@@ -92,7 +92,8 @@ impl FromStr for Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = Unit::ALL.iter().find(|(_, unit)| *unit == self.unit).map_or("", |it| it.0);
+        let letter =
+            Unit::ALL.iter().find(|(_, unit)| *unit == self.unit).map_or("", |entry| entry.0);
         write!(f, "{}/{letter}", self.count)
     }
 }

@@ -1,7 +1,7 @@
-//! The command line of the programs that are configured by the environment alone.
+//! The command line of the programs that are configured only by the environment.
 //!
-//! They know `--help` and `--version`; anything else is refused rather than ignored, because who
-//! writes `worker --slots 4` expects four slots.
+//! They accept `--help` and `--version`; anything else is refused rather than ignored, because a person who writes
+//! `worker --slots 4` expects four slots.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,12 +13,11 @@ use crate::settings::{Program, help};
 /// Exit status for wrong arguments and wrong settings.
 pub const EXIT_USAGE: u8 = 2;
 
-/// Answers the command line. `arguments` come without the program's own name.
+/// Handles the command line. `arguments` come without the program's own name.
 ///
-/// `Some`: all is said, the program ends with that status. `None`: there was nothing on the command
-/// line, the program runs.
+/// `Some`: the program ends with that status. `None`: the command line was empty, the program runs.
 pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    // When the terminal is gone nobody reads, so failed writes are not an error.
+    // A failed write is no error, because nobody reads a closed terminal.
     let answer = answer(program, arguments).or_else(|| {
         let wrong = fault::arm().err()?;
         Some(Answer::Refused(format!("{}: {wrong}\n", program.name())))
@@ -43,10 +42,14 @@ enum Answer {
 
 fn answer(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<Answer> {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let is_one_of = |names: [&str; 2]| arguments.iter().any(|it| names.iter().any(|n| it == n));
+    let is_one_of = |names: [&str; 2]| {
+        arguments.iter().any(|argument| names.iter().any(|name| argument == name))
+    };
     let first = arguments.first()?;
     let known = ["--help", "-h", "--version", "-V"];
-    if let Some(unknown) = arguments.iter().find(|it| !known.iter().any(|name| it == name)) {
+    if let Some(unknown) =
+        arguments.iter().find(|argument| !known.iter().any(|name| argument == name))
+    {
         let name = program.name();
         let shown: String = unknown.to_string_lossy().escape_debug().take(60).collect();
         return Some(Answer::Refused(format!(

@@ -1,14 +1,12 @@
-//! Fault points: places between two effects at which a test lets the process die.
+//! Fault points: places between two effects at which a test kills the process.
 //!
-//! [`POINTS`] lists them. Without the feature `fault-points` (which only the test build turns on)
-//! [`point`] is nothing and `FAULT_POINT` means nothing. With it, that environment variable names the
-//! place, as `worker.opened` or, to let it pass twice first, `worker.opened:3`. The process then
-//! kills itself with SIGKILL, so that nothing gets the chance to tidy up. With `FAULT_ACTION=stop` it
-//! stops itself with SIGSTOP instead, and continues at SIGCONT.
+//! [`POINTS`] lists them. Without the feature `fault-points` (which only the test build turns on) [`point`] does
+//! nothing and `FAULT_POINT` is ignored. With it, that environment variable names the place, as `worker.opened` or,
+//! to let it pass twice first, `worker.opened:3`. The process then kills itself with SIGKILL, so that no clean-up
+//! runs. With `FAULT_ACTION=stop` it stops itself with SIGSTOP instead, and continues at SIGCONT.
 //!
-//! A point is passed only with something inside the step that it is about: an execution, a message, a
-//! job. A round that found nothing passes none, so a process that dies at a point dies in the middle of
-//! something.
+//! A point is passed only with an object of its step: an execution, a message, a job. A round that found nothing
+//! passes none, so a process that dies at a point dies in the middle of something.
 
 mod points;
 
@@ -19,12 +17,12 @@ use std::time::Duration;
 
 pub use points::{POINTS, Point, Reruns};
 
-/// Dies here if a test says so.
+/// Dies here if a test demands it.
 #[cfg(not(feature = "fault-points"))]
 #[inline]
 pub const fn point(_name: &str) {}
 
-/// Dies here if a test says so.
+/// Dies here if a test demands it.
 ///
 /// # Panics
 ///
@@ -38,7 +36,7 @@ pub fn point(name: &str) {
 ///
 /// # Errors
 ///
-/// There is no such point: what to say, with those there are. Never without the feature.
+/// An unknown point: a message with the known ones. Never without the feature.
 #[cfg(not(feature = "fault-points"))]
 pub const fn arm() -> Result<(), String> {
     Ok(())
@@ -48,21 +46,21 @@ pub const fn arm() -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// There is no such point: what to say, with those there are. Never without the feature.
+/// An unknown point: a message with the known ones. Never without the feature.
 #[cfg(feature = "fault-points")]
 pub fn arm() -> Result<(), String> {
     armed::arm()
 }
 
-/// A time that no test can wait for: `usual`.
+/// Returns `usual`, a time that is too long for tests.
 #[cfg(not(feature = "fault-points"))]
 pub const fn test_override(usual: Duration, _variable: &str) -> Duration {
     usual
 }
 
-/// A time that no test can wait for: `usual`, or the milliseconds that the environment says.
+/// Returns `usual`, a time that is too long for tests, or the milliseconds in the environment.
 #[cfg(feature = "fault-points")]
 pub fn test_override(usual: Duration, variable: &str) -> Duration {
-    let said = std::env::var(variable).ok().and_then(|text| text.parse().ok());
-    said.map_or(usual, Duration::from_millis)
+    let milliseconds = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    milliseconds.map_or(usual, Duration::from_millis)
 }

@@ -1,13 +1,13 @@
-//! `/livez` and `/readyz`: what an orchestrator and an operator ask a running program.
+//! `/livez` and `/readyz`, for orchestrators and operators.
 //!
-//! - `GET /readyz`: 200 if every [`Condition`] holds and the program is not stopping, else 503; the
-//!   body lists the conditions, why they do not hold and since when.
+//! - `GET /readyz`: 200 if every [`Condition`] holds and the program is not stopping, else 503; the body lists the
+//!   conditions, why they do not hold and since when.
 //! - `GET /livez`: 200 unless a loop has been silent for too long, else 503; the body names it.
 //!
-//! Answers are JSON. The server stays up through a shutdown, so that a program that finishes its
-//! work is not taken for a hung one. Connections are few, short and answer one request each; the
-//! answers come from memory, so asking costs the program nothing. It uses hyper directly: a router
-//! is not needed for two paths, and timeouts and limits are set on hyper in any case.
+//! Answers are JSON. The server stays up through a shutdown, so that a program that finishes its work does not look
+//! hung. Connections are few, short and answer one request each; the answers come from memory, so requests cost the
+//! program nothing. It uses hyper directly: two paths need no router, and timeouts and limits are set on hyper in any
+//! case.
 
 mod liveness;
 mod readiness;
@@ -30,18 +30,18 @@ use tokio_util::sync::CancellationToken;
 pub use liveness::{Heartbeat, Liveness};
 pub use readiness::{Condition, Readiness};
 
-/// Connections at the same time; others wait in the system's queue.
+/// Maximum number of connections at the same time; others wait in the system's queue.
 const MAX_CONNECTIONS: usize = 32;
-/// From the first byte of a request to the end of its head.
+/// Time limit from the first byte of a request to the end of its head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
-/// A whole connection.
+/// Time limit of a whole connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// hyper's least; a longer head is refused.
+/// hyper's minimum; a longer head is refused.
 const MAX_HEAD_BYTES: usize = 8192;
-/// After a failed accept (out of file descriptors, mostly).
+/// Pause after a failed accept (mostly for lack of file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the answers are made from.
+/// The state behind the answers.
 #[derive(Clone, Debug)]
 pub struct Health {
     /// The conditions behind `/readyz`.
@@ -52,7 +52,7 @@ pub struct Health {
     pub stopping: CancellationToken,
 }
 
-/// A running health server. Dropping it ends it, with all its connections.
+/// A running health server. A drop ends it, with all its connections.
 #[derive(Debug)]
 pub struct HealthServer {
     address: SocketAddr,
@@ -60,11 +60,11 @@ pub struct HealthServer {
 }
 
 impl HealthServer {
-    /// Listens on `address` (port 0 takes a free one), logs where, and answers until dropped.
+    /// Listens on `address` (port 0 takes a free one), logs it, and answers until dropped.
     ///
     /// # Errors
     ///
-    /// If the address cannot be had; the message names it and the setting.
+    /// If the address cannot be bound; the message names it and the setting.
     pub async fn start(address: SocketAddr, health: Health) -> Result<Self, HealthError> {
         let bind = async {
             let listener = TcpListener::bind(address).await?;
@@ -76,7 +76,7 @@ impl HealthServer {
         Ok(Self { address: bound, acceptor: tokio::spawn(accept(listener, health)) })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,7 +88,7 @@ impl Drop for HealthServer {
     }
 }
 
-/// The health address cannot be had.
+/// The health address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot listen on {address} for health checks: {source}; set HEALTH_ADDR to a free address, or \
@@ -131,7 +131,7 @@ async fn handle_connection(stream: TcpStream, health: Health) {
         .max_buf_size(MAX_HEAD_BYTES)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    // What a client does wrong is its own affair: nothing is lost, nobody here has to act.
+    // Errors of clients are ignored: nothing is lost, and no action here helps.
     let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
 }
 
@@ -163,7 +163,7 @@ fn status(good: bool) -> StatusCode {
 }
 
 fn json(status: StatusCode, body: &impl Serialize) -> Response<String> {
-    // Reports hold only texts and numbers; an empty body still bears the status that counts.
+    // Reports hold only texts and numbers; an empty body still has the status that counts.
     let body = serde_json::to_string(body).unwrap_or_default();
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -2,14 +2,14 @@
 //!
 //! - [`settings`]: the environment, read once, checked whole; the same table writes `--help` and
 //!   `docs/reference/settings.md`.
-//! - [`arguments`]: the command line of the programs that are configured by the environment alone.
+//! - [`arguments`]: the command line of the programs that are configured only by the environment.
 //! - [`telemetry`]: logs on standard error.
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
 //! - [`health`]: `/livez` and `/readyz`.
-//! - [`outage`]: an unreachable server is said once, once a minute, and once when it is back.
+//! - [`outage`]: logs an unreachable server once, once a minute, and once when it is back.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
-//! It knows neither PostgreSQL nor RabbitMQ nor what a job is.
+//! It knows neither PostgreSQL nor RabbitMQ nor jobs.
 
 pub mod arguments;
 pub mod clock;

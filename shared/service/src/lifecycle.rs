@@ -56,7 +56,7 @@ struct State {
     running: BTreeMap<u64, String>,
 }
 
-/// How a program ended.
+/// The outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitOutcome {
     /// Stopped by a signal, everything finished; exit status 0.
@@ -75,7 +75,7 @@ impl From<ExitOutcome> for ExitCode {
 }
 
 impl Lifecycle {
-    /// A program at work. `grace` is the longest time from the soft to the hard stop.
+    /// Makes a running program. `grace` is the longest time from the soft to the hard stop.
     pub fn new(grace: Duration) -> Self {
         let state =
             State { phase: Phase::Running, faulty: false, next_task: 0, running: BTreeMap::new() };
@@ -88,17 +88,17 @@ impl Lifecycle {
         Self { shared: Arc::new(shared), grace }
     }
 
-    /// Cancelled when nothing new may be begun.
+    /// Returns the token that is cancelled when nothing new may begin.
     pub fn soft(&self) -> CancellationToken {
         self.shared.soft.clone()
     }
 
-    /// Cancelled when running work must end.
+    /// Returns the token that is cancelled when running work must end.
     pub fn hard(&self) -> CancellationToken {
         self.shared.hard.clone()
     }
 
-    /// Asks for the end, as a signal does: soft the first time, hard the second.
+    /// Requests the end, as a signal does: soft the first time, hard the second.
     pub fn stop(&self, why: &str) {
         let before = self.shared.lock().phase;
         let after = self.shared.apply(Event::Stop);
@@ -114,8 +114,8 @@ impl Lifecycle {
         }
     }
 
-    /// Runs a task that is to live as long as the program. Its failure, or its end before a
-    /// shutdown, is logged here and nowhere else.
+    /// Runs a task that lives as long as the program. Its failure, or its end before a shutdown, is logged here and
+    /// nowhere else.
     pub fn spawn<F, E>(&self, name: impl Into<String>, future: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -136,7 +136,7 @@ impl Lifecycle {
         });
     }
 
-    /// Waits for a signal or a task's end, then through the shutdown. The last thing `main` does.
+    /// Waits for a signal or a task's end, then through the shutdown. The last call of `main`.
     pub async fn run_until_stopped(self, mut signals: Signals) -> ExitOutcome {
         let forward = async {
             loop {
@@ -150,8 +150,8 @@ impl Lifecycle {
         }
     }
 
-    /// The same without signals: waits until [`Lifecycle::stop`] was called or a task ended, and
-    /// then through the shutdown.
+    /// Like [`Self::run_until_stopped`] without signals: waits until [`Lifecycle::stop`] was called or a task ended,
+    /// and then through the shutdown.
     pub async fn wait_until_ended(&self) -> ExitOutcome {
         let shared = &self.shared;
         shared.soft.cancelled().await;
@@ -222,7 +222,7 @@ impl Shared {
         self.apply(event);
     }
 
-    /// Takes the step and cancels the tokens that go with the phase it leads to.
+    /// Applies an event and cancels the tokens of the new phase.
     fn apply(&self, event: Event) -> Phase {
         let phase = {
             let mut state = self.lock();

@@ -1,8 +1,8 @@
-//! Says that a server is out of reach without flooding the log.
+//! Logs that a server is out of reach without flooding the log.
 //!
-//! Once when it begins, once a minute while it lasts, once when it is over; and however fast a
-//! server comes and goes, not more often than that. [`Outage`] decides and does no logging;
-//! [`Reachability`] is one server's outage, shared by all loops that use it, tied to its readiness.
+//! Once when it begins, once a minute while it lasts, once when it is over; and however fast a server comes and goes,
+//! not more often than that. [`Outage`] decides and does no logging; [`Reachability`] is one server's outage, shared
+//! by all loops that use it, tied to its readiness.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,21 @@ use sexton_model::log_throttle::LogThrottle;
 use crate::clock;
 use crate::health::Condition;
 
-/// Characters of an error that are repeated.
+/// Maximum number of characters of an error that are repeated.
 const MAX_ERROR_CHARACTERS: usize = 500;
 
-/// What is known of one server's outage.
+/// One server's outage.
 #[derive(Debug)]
 pub struct Outage {
     server: &'static str,
     since: Option<Instant>,
     failures: u64,
     failure_logged: bool,
-    /// Also across outages: a server that comes and goes each second is logged once a minute.
+    /// Lasts across outages: a server that comes and goes each second is logged once a minute.
     throttle: LogThrottle,
 }
 
-/// A line that is worth logging.
+/// A line to log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutageEvent {
     /// It began.
@@ -37,7 +37,7 @@ pub enum OutageEvent {
         /// The latest error.
         error: String,
     },
-    /// It goes on.
+    /// It continues.
     Continues {
         /// Such as `database`.
         server: &'static str,
@@ -80,13 +80,13 @@ impl fmt::Display for OutageEvent {
 }
 
 impl Outage {
-    /// No outage yet. `server` is a word such as `database`.
+    /// Starts without an outage. `server` is a word such as `database`.
     pub fn new(server: &'static str) -> Self {
         let throttle = LogThrottle::default();
         Self { server, since: None, failures: 0, failure_logged: false, throttle }
     }
 
-    /// A try failed.
+    /// Records a failed try.
     pub fn record_failure(
         &mut self,
         now: Instant,
@@ -109,7 +109,7 @@ impl Outage {
         })
     }
 
-    /// A try succeeded. Says so if the outage was said.
+    /// Records a successful try. Returns an event if the outage was logged.
     pub fn record_recovery(&mut self, now: Instant) -> Option<OutageEvent> {
         let since = self.since.take()?;
         let failures = std::mem::take(&mut self.failures);
@@ -122,11 +122,11 @@ impl Outage {
     }
 }
 
-/// One server as all loops of a process see it: failures are logged by the rules of [`Outage`] and
-/// shown by `/readyz`. Cheap to clone.
+/// One server as all loops of a process see it: failures are logged by the rules of [`Outage`] and shown by
+/// `/readyz`. Cheap to clone.
 ///
-/// Only for errors that mean "the server cannot be reached or used": a refused statement says
-/// nothing about the server, and would make the others' successes look like recoveries.
+/// Only for errors that mean "the server cannot be reached or used": a refused statement says nothing about the
+/// server, and would make the others' successes look like recoveries.
 #[derive(Clone, Debug)]
 pub struct Reachability {
     outage: Arc<Mutex<Outage>>,
@@ -134,12 +134,12 @@ pub struct Reachability {
 }
 
 impl Reachability {
-    /// For the server that `condition` is named after; it counts as not reached yet.
+    /// Makes it for the server that `condition` is named after; it counts as not reached yet.
     pub fn new(condition: Condition) -> Self {
         Self { outage: Arc::new(Mutex::new(Outage::new(condition.name()))), condition }
     }
 
-    /// A try failed: logs at most a line a minute, and the program is not ready.
+    /// Records a failed try: logs at most a line a minute, and makes the program not ready.
     pub fn record_failure(&self, error: &dyn fmt::Display) {
         self.condition.not_ready(&error.to_string(), clock::now());
         if let Some(event) = self.lock().record_failure(Instant::now(), error) {
@@ -147,7 +147,7 @@ impl Reachability {
         }
     }
 
-    /// A try succeeded. Cheap while there is no outage.
+    /// Records a successful try. Cheap while there is no outage.
     pub fn record_success(&self) {
         self.condition.ready(clock::now());
         if let Some(event) = self.lock().record_recovery(Instant::now()) {

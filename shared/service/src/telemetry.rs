@@ -1,7 +1,7 @@
 //! Logs on standard error: for people, or one JSON object a line.
 //!
-//! Standard output is left to answers. Times are UTC. Colour only where standard error is a
-//! terminal and `NO_COLOR` is not set.
+//! Standard output is reserved for answers. Times are UTC. Colour only where standard error is a terminal and
+//! `NO_COLOR` is not set.
 
 use std::io::IsTerminal as _;
 
@@ -11,17 +11,17 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::settings::LogFormat;
 
-/// Libraries that tell what only their authors want to know; lapin also puts the bodies of returned
-/// messages, and so params, into its warnings. A filter that names them overrules this.
+/// Silences libraries whose logs only their authors need; lapin also puts the bodies of returned messages, and so
+/// params, into its warnings. A filter that names them overrules this.
 const DEFAULT_DIRECTIVES: &str = "lapin=off,sqlx=warn";
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
-/// Longest filter, in bytes.
+/// Maximum length of a filter, in bytes.
 const MAX_FILTER_BYTES: usize = 4096;
 
 /// How to log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TelemetrySettings {
-    /// For people or for machines.
+    /// The format of log lines.
     pub format: LogFormat,
     /// Which lines are written.
     pub filter: LogFilter,
@@ -34,18 +34,18 @@ pub struct LogFilter(String);
 /// Why a text is no filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogFilterError {
-    /// A lone word is taken for a target, and would silence everything else.
+    /// A lone word would be a target, and would silence everything else.
     #[error("`{word}` is no level; did you mean `{suggestion}`?")]
     Level {
-        /// As written.
+        /// The given word.
         word: String,
-        /// The level most like it.
+        /// The most similar level.
         suggestion: &'static str,
     },
-    /// It cannot be read.
+    /// It does not parse.
     #[error("not a log filter ({0})")]
     Syntax(String),
-    /// Longer than any sensible filter.
+    /// It exceeds the maximum length.
     #[error("longer than {MAX_FILTER_BYTES} bytes")]
     TooLong,
 }

@@ -189,7 +189,7 @@ pub(crate) async fn read_revisions(
         .collect()
 }
 
-/// Returns the oldest executions of firings in a range, at most `most` of each kind of schedule. They are found by
+/// Returns the oldest executions of firings in a range, at most `max_firings` of each kind of schedule. They are found by
 /// their keys, which begin with the kind and then sort by time; a trigger that was given such a key has another
 /// nominal time, and is left out.
 async fn list_claimed(

@@ -168,7 +168,7 @@ fn check_one_row(rows: u64) -> Result<(), StoreError> {
     if rows == 1 { Ok(()) } else { Err(StoreError::Inconsistent { place: "retention", value }) }
 }
 
-/// Removes the next rows of a target behind `position`, at most `most`, not counting dependent rows, and moves the
+/// Removes the next rows of a target behind `position`, at most `limit`, not counting dependent rows, and moves the
 /// position. After an error nothing of the portion was removed, unless the answer was lost, and the position is
 /// unchanged.
 ///

@@ -222,7 +222,7 @@ pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<boo
     Ok(done.rows_affected() == 1)
 }
 
-/// Removes messages that have been gone for more than `days`, at most `most` at a time. Returns how many.
+/// Removes messages that have been gone for more than `days`, at most `limit` at a time. Returns how many.
 pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- prune_unknown_messages

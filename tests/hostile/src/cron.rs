@@ -1,5 +1,4 @@
-//! A cron expression: one line of text; and, each behind a unit separator (0x1f), the zone and the
-//! job's name that it is meant for.
+//! A cron expression: one line of text, then its zone and its job's name, each after a unit separator (0x1f).
 
 use chrono::{DateTime, Months, TimeDelta, Timelike, Utc};
 use sexton_model::cron::{CronError, Dialect, Dst, Expression, MAX_ECHO_BYTES};
@@ -26,7 +25,7 @@ pub(crate) fn run(input: &[u8]) {
     for error in [&any, &five, &six].into_iter().filter_map(|read| read.as_ref().err()) {
         check_error(error, text);
     }
-    // Either count of fields, never both; a macro is read by each.
+    // Either number of fields, never both; both parsers accept a macro.
     assert_eq!(any.is_ok(), five.is_ok() || six.is_ok());
     let Ok(expression) = any else { return };
     if let Ok(five) = five {
@@ -46,7 +45,7 @@ pub(crate) fn run(input: &[u8]) {
     as_a_schedule(text, name, zone, &expression);
 }
 
-/// The zone of that name, or one that the name chooses, so that any bytes try some zone.
+/// The zone of that name, or one that the name's bytes choose, so that any bytes test some zone.
 fn zone_of(name: &str) -> Zone {
     Zone::parse(name).unwrap_or_else(|error| {
         error_text::check(&error.to_string(), MAX_ERROR_BYTES);
@@ -61,12 +60,12 @@ fn check_error(error: &CronError, text: &str) {
     error_text::check(&error.to_string(), MAX_ERROR_BYTES);
     let Some(item) = error.item() else { return };
     assert!(item.len() <= MAX_ECHO_BYTES);
-    // The place is inside of what was written.
+    // The quoted item must occur in the text.
     let plain = item.trim_end_matches("...");
     assert!(plain.contains('\\') || text.contains(plain), "{item:?} stands nowhere in the text");
 }
 
-/// The same expression, written with single blanks and in the other case, means the same.
+/// The same expression with single blanks and in the other case has the same meaning.
 fn in_other_words(text: &str, name: &str, expression: &Expression) {
     let fields: Vec<&str> = text.split([' ', '\t']).filter(|field| !field.is_empty()).collect();
     let plain = fields.join(" ");
@@ -80,8 +79,8 @@ fn in_other_words(text: &str, name: &str, expression: &Expression) {
 
 fn instants() -> [DateTime<Utc>; 4] {
     let at = |seconds| DateTime::from_timestamp(seconds, 999_999_999).expect("an instant");
-    // Before 1970, in a leap year at the end of a winter, at the end of a century without one, and the
-    // last there is.
+    // Before 1970, in a leap year at the end of a winter, at the end of a century without one, and
+    // the last possible instant.
     [at(-1), at(1_711_700_000), at(4_107_542_399), DateTime::<Utc>::MAX_UTC]
 }
 
@@ -105,7 +104,7 @@ fn soon_or_never(expression: &Expression, from: DateTime<Utc>) {
     }
 }
 
-/// Through the database's columns and back, it fires at the same instants.
+/// The schedule fires at the same instants after a round trip through the database's columns.
 fn as_a_schedule(text: &str, name: &str, zone: Zone, expression: &Expression) {
     let schedule = Schedule::Cron { expression: text.to_owned() };
     let (kind, column) = schedule.to_columns();

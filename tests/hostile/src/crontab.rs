@@ -1,4 +1,4 @@
-//! A crontab, of a user and of the system.
+//! A crontab of a user or of the system.
 
 use chrono::DateTime;
 use sexton_console::import::crontab::{Options, import};

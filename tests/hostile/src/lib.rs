@@ -1,18 +1,18 @@
-//! What every reader of foreign input must hold, whatever the input: the targets of the fuzzer.
+//! The rules of every reader of foreign input, whatever the input: the targets of the fuzzer.
 //!
-//! A target takes any bytes, hands them to one reader of the platform, and panics if the answer
-//! breaks a promise. `fuzz/` gives the targets to a fuzzer that looks for such bytes; the tests here
-//! give them each file of the corpora in `fuzz/corpus`, and so need no fuzzer.
+//! A target takes any bytes, passes them to one reader of the platform, and panics if the answer
+//! breaks a rule. `fuzz/` connects the targets to a fuzzer that searches for such bytes; the tests
+//! here run them on each file of the corpora in `fuzz/corpus`, and so need no fuzzer.
 //!
 //! # What is asserted
 //!
 //! - No panic, and no overflow of a number.
 //! - What was accepted is within its limits, and written and read again it is the same.
-//! - What was refused is told with its place inside the input, and all of it at once where the
-//!   reader promises that.
-//! - What is told is bounded, and holds no character on which a terminal acts: see [`error_text`].
+//! - A refusal names the place inside the input, and lists all problems at once where the reader
+//! guarantees that.
+//! - Messages are bounded, and contain no terminal control: see [`error_text`].
 //!
-//! How long an input may take and how much memory is the fuzzer's to watch: `scripts/fuzz.sh`.
+//! The fuzzer itself watches time and memory: `scripts/fuzz.sh`.
 
 mod catalogue;
 mod cron;
@@ -31,12 +31,12 @@ mod shape;
 mod tests;
 mod toml_text;
 
-/// One reader and what it must hold.
+/// A reader with its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// The name of its corpus and of its fuzzer.
     pub name: &'static str,
-    /// Panics if the input makes the reader break a promise.
+    /// Panics if the input makes the reader break a rule.
     pub run: fn(&[u8]),
 }
 
@@ -58,7 +58,7 @@ pub const TARGETS: [Target; 10] = [
 ///
 /// # Panics
 ///
-/// If there is none.
+/// If no target has the name.
 pub fn target(name: &str) -> Target {
     let found = TARGETS.into_iter().find(|target| target.name == name);
     found.unwrap_or_else(|| panic!("no target {name}"))

@@ -1,4 +1,4 @@
-//! Messages that are no tickets: parked byte for byte with the reason, and the slot goes on.
+//! Messages that are not tickets: parked byte for byte with the reason, and the slot continues.
 
 use sexton_tests::platform::Program;
 use uuid::Uuid;
@@ -12,8 +12,8 @@ fn good(id: &str) -> Message {
     Message::new(r#"{"type":"report","id":25,"scheduler_id":16,"params_scheduler":"{}"}"#).id(id)
 }
 
-/// Sends a bad message and a good one behind it; the bad one must be parked as it is with a reason
-/// that holds these words, and the good one must run.
+/// Sends a bad message and a good one behind it; the worker must park the bad one unchanged with a
+/// reason that contains these words, and run the good one.
 async fn is_parked(bad: Message, words: &[&str]) {
     let platform = platform().await;
     let worker = one_slot(&platform).await;
@@ -32,7 +32,7 @@ async fn is_parked(bad: Message, words: &[&str]) {
     assert_sound(&worker);
 }
 
-/// Whoever reads the log learns the reason, too, and is not flooded with it.
+/// Asserts that the log names the reason, too, and only once.
 fn assert_logged_once(worker: &Program, words: &[&str]) {
     let log = worker.log();
     let line = log.lines().find(|line| line.contains("parked a message")).unwrap();

@@ -1,10 +1,10 @@
 //! Bad input, with the real programs on real servers.
 //!
-//! Goal: whatever comes from outside (messages, files, settings, credentials, a server that is away)
-//! is answered with a sentence that tells somebody what to do; nothing is lost, nothing loops hot,
-//! nothing panics. Method: programs are started as deployers start them, messages are published and
-//! read past everything that Sexton does, and what became of them is asked of rows, queues, logs and
-//! exit statuses. Waits are for such events, each with a deadline.
+//! Goal: the programs answer every bad input from outside (messages, files, settings, credentials,
+//! a server that is away) with a sentence that tells somebody what to do; nothing is lost, nothing
+//! loops hot, nothing panics. Method: programs start as deployers start them, the tests publish and
+//! read messages without Sexton, and check rows, queues, logs and exit statuses. Waits are for such
+//! events, each with a deadline.
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
@@ -44,7 +44,7 @@ async fn platform() -> Platform {
     platform
 }
 
-/// A worker with one slot, so that what it goes on with comes after what it had before.
+/// A worker with one slot, so that it handles messages one after the other.
 async fn one_slot(platform: &Platform) -> Program {
     let mut worker = platform.start_worker("w1", &[("WORKER_SLOTS", "1")]).unwrap();
     worker.ready().await;
@@ -73,7 +73,7 @@ async fn trigger(platform: &Platform, job: &str) -> Uuid {
     Uuid::parse_str(answer["id"].as_str().unwrap()).unwrap()
 }
 
-/// Executions in this state.
+/// The number of executions in this state.
 async fn in_state(platform: &Platform, state: &str) -> Option<i64> {
     sqlx::query_scalar("SELECT count(*) FROM sexton.executions WHERE state = $1")
         .bind(state)

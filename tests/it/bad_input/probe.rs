@@ -1,4 +1,4 @@
-//! What a running program tells without being asked to: readiness, log, memory, time on a processor.
+//! What a running program reveals: readiness, log, memory, processor time.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) async fn readiness(program: &Program) -> Option<Value> {
     timeout(Duration::from_secs(5), asking).await.ok()?
 }
 
-/// What `/readyz` says the first time that it says anything.
+/// The first answer of `/readyz`.
 pub(crate) async fn first_readiness(program: &Program) -> Value {
     let asking = async {
         loop {
@@ -44,8 +44,8 @@ pub(crate) async fn first_readiness(program: &Program) -> Value {
     timeout(super::DEADLINE, asking).await.unwrap()
 }
 
-/// Waits until `/readyz` says no because of this condition, for a reason that holds these words.
-/// Gives the whole answer.
+/// Waits until `/readyz` fails because of this condition, for a reason that contains these words.
+/// Returns the whole answer.
 pub(crate) async fn not_ready(
     platform: &Platform,
     program: &Program,
@@ -65,12 +65,12 @@ pub(crate) async fn not_ready(
     platform.eventually(&what, super::DEADLINE, check).await
 }
 
-/// Lines in a program's log.
+/// The number of lines in a program's log.
 pub(crate) fn lines(program: &Program) -> usize {
     program.log().lines().count()
 }
 
-/// Lines in a program's log that hold `text`.
+/// The number of lines in a program's log that contain `text`.
 pub(crate) fn lines_with(program: &Program, text: &str) -> usize {
     program.log().lines().filter(|line| line.contains(text)).count()
 }
@@ -87,7 +87,7 @@ pub(crate) fn resident(program: &Program) -> u64 {
     status(program, "VmRSS:")
 }
 
-/// The most resident memory ever, in bytes.
+/// The peak of resident memory, in bytes.
 pub(crate) fn peak(program: &Program) -> u64 {
     status(program, "VmHWM:")
 }
@@ -98,10 +98,10 @@ fn status(program: &Program, field: &str) -> u64 {
     value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// How long the program has had a processor, its tasks not counted.
+/// The processor time of the program, without its tasks.
 pub(crate) fn processor_time(program: &Program) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap();
-    // The second field is the program's name in parentheses, which may hold spaces.
+    // The second field is the program's name in parentheses, which may contain spaces.
     let (_, fields) = text.rsplit_once(") ").unwrap();
     let numbers: Vec<u64> =
         fields.split(' ').skip(11).take(2).map(|field| field.parse().unwrap()).collect();

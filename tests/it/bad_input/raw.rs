@@ -11,7 +11,7 @@ const HEADER: u8 = 2;
 const BODY: u8 = 3;
 const END: u8 = 0xce;
 
-/// Publishes to `queue` with these property flags and these properties as they stand, and waits until
+/// Publishes to `queue` with these property flags and these properties unchanged, and waits until
 /// the broker has the message. Blocks.
 pub(crate) fn publish(url: &str, queue: &str, flags: u16, properties: &[u8], body: &[u8]) {
     let mut wire = Wire::open(&url.parse().unwrap());
@@ -23,7 +23,7 @@ pub(crate) fn publish(url: &str, queue: &str, flags: u16, properties: &[u8], bod
     let header = [b"\0\x3c\0\0", &size[..], &flags.to_be_bytes(), properties].concat();
     wire.frame(HEADER, 1, &header);
     wire.frame(BODY, 1, body);
-    // A broker that takes offence closes the channel instead.
+    // A broker that objects closes the channel instead.
     assert_eq!(wire.answer()[..4], [0, 60, 0, 80], "not confirmed");
 }
 
@@ -42,14 +42,14 @@ impl Wire {
         let start_ok =
             [b"\0\0\0\0".as_slice(), &short("PLAIN"), &response, &short("en_US")].concat();
         wire.method(0, 10, 11, &start_ok);
-        // As the broker proposes, but without heartbeats: nobody would send any.
+        // As the broker proposes, but without heartbeats, which nothing here would send.
         let tune = wire.answer();
         wire.method(0, 10, 31, &[&tune[4..10], b"\0\0"].concat());
         wire.call(0, 10, 40, &[short(&uri.vhost), short(""), vec![0]].concat());
         wire
     }
 
-    /// A method that is answered.
+    /// Calls a method and expects its answer.
     fn call(&mut self, channel: u16, class: u16, method: u16, arguments: &[u8]) {
         self.method(channel, class, method, arguments);
         let answer = self.answer();

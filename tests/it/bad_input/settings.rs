@@ -1,4 +1,4 @@
-//! Settings that cannot be: all of them are named at once, and nothing is started.
+//! Invalid settings: the program names all of them at once, and starts nothing.
 
 use sexton_tests::platform::{Platform, Program};
 

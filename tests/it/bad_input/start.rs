@@ -1,4 +1,4 @@
-//! Servers that are away when the programs start: they start when the servers appear.
+//! Servers that are away when the programs start: the programs become ready when the servers appear.
 
 use sexton_tests::platform::Platform;
 use sexton_tests::servers::{PostgresOptions, PostgresServer, RabbitOptions, RabbitServer};

@@ -1,4 +1,4 @@
-//! A connection to the broker of a client that is not Sexton.
+//! The broker connection of a client that is not Sexton.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ impl Message {
         Self { body: body.into(), id: None, headers: FieldTable::default() }
     }
 
-    /// With the property `message_id`.
+    /// Sets the property `message_id`.
     pub(crate) fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// With a header.
+    /// Adds a header.
     pub(crate) fn header(mut self, name: &str, value: i64) -> Self {
         self.headers.insert(name.into(), AMQPValue::LongLongInt(value));
         self
@@ -48,7 +48,7 @@ impl Message {
     }
 }
 
-/// A message as it was found in a queue.
+/// A message that was read from a queue.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) body: Vec<u8>,
@@ -61,7 +61,7 @@ pub(crate) struct Found {
     pub(crate) returned: i64,
 }
 
-/// A channel with confirms and what it needs to know of a platform.
+/// A channel with confirms, for one platform's queues.
 pub(crate) struct Wire {
     channel: Channel,
     _connection: Connection,
@@ -100,12 +100,12 @@ impl Wire {
         &self.failed
     }
 
-    /// The half minute's step of the ladder.
+    /// The delay queue of half a minute.
     pub(crate) fn waiting(&self) -> &str {
         &self.waiting
     }
 
-    /// Publishes to the main queue, and waits until the broker has all of it.
+    /// Publishes to the main queue, and waits until the broker has all messages.
     pub(crate) async fn send(&self, messages: &[Message]) {
         self.send_to(&self.main, messages).await;
     }
@@ -122,7 +122,7 @@ impl Wire {
             confirms.push(publishing.await.unwrap());
         }
         for confirm in confirms {
-            // A message that no queue took is confirmed, too.
+            // The broker also confirms a message that no queue accepted.
             let confirmed = confirm.await.unwrap();
             assert!(matches!(confirmed, Confirmation::Ack(None)), "{confirmed:?}");
         }
@@ -135,7 +135,7 @@ impl Wire {
         got.as_ref().map(found)
     }
 
-    /// Looks at all messages that nobody holds, and puts them back.
+    /// Reads all ready messages, and puts them back.
     pub(crate) async fn look(&self, queue: &str) -> Vec<Found> {
         let mut all = Vec::new();
         let mut last = None;
@@ -151,12 +151,12 @@ impl Wire {
         all
     }
 
-    /// Messages that wait in a queue.
+    /// The number of ready messages in a queue.
     pub(crate) async fn depth(&self, queue: &str) -> u32 {
         self.ask(queue).await.message_count()
     }
 
-    /// Consumers of a queue.
+    /// The number of consumers of a queue.
     pub(crate) async fn consumers(&self, queue: &str) -> u32 {
         self.ask(queue).await.consumer_count()
     }
@@ -167,7 +167,7 @@ impl Wire {
         asking.await.unwrap()
     }
 
-    /// Takes `count` messages out of the failed queue as they come.
+    /// Takes `count` messages out of the failed queue as they arrive.
     pub(crate) async fn parked(&self, platform: &Platform, count: usize) -> Vec<Found> {
         let mut all = Vec::with_capacity(count);
         let what = format!("{count} messages are parked");

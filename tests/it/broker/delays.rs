@@ -1,4 +1,4 @@
-//! Delay queues: what goes in comes out in the main queue, when it should.
+//! Delay queues: each message reaches the main queue when it should.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{id, publish, receive, ticket};
 
-/// Sends a copy of a delivery on a hop of the ladder, as a retry does.
+/// Publishes a copy of a delivery to a delay queue, as a retry does.
 async fn wait_for(ns: &TestNamespace, link: &Link, delivery: &Delivery, delay: Duration) {
     let NextQueue::Delay { delay_ms, expiration_ms } = next_queue(delay, delay) else {
         panic!("{delay:?} is no delay");
@@ -49,8 +49,8 @@ async fn a_long_delay_does_not_hold_up_a_short_one() {
     assert_eq!(id(&delivery), "second");
 }
 
-/// The silent loss: a message that bears the broker's own record of a dead-lettering out of the main
-/// queue is dropped, or held for ever, when a delay queue gives it back to the main queue.
+/// The silent loss: RabbitMQ drops a message, or holds it for ever, when a delay queue returns it
+/// to the main queue and its headers record an earlier dead-lettering out of the main queue.
 #[tokio::test]
 async fn a_message_parked_by_the_broker_and_moved_back_passes_through_a_delay_queue() {
     let ns = TestNamespace::new();

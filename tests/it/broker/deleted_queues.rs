@@ -1,4 +1,4 @@
-//! What a slot survives: queues that go away under it, with and without a word from the broker.
+//! A slot survives the deletion of its queue, with and without a notice from the broker.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ async fn a_slot_whose_queue_is_deleted_declares_it_and_consumes_again() {
         while let Err(InspectError::Missing(_)) = link.depth(&ns.main()).await {}
     })
     .await;
-    // RabbitMQ 3.10 shows a queue before it is whole, and refuses what is published in that moment;
-    // publishing again is what the relay does then.
+    // RabbitMQ 3.10 shows a queue before it is complete, and refuses messages at that moment; the
+    // relay would publish again.
     let publisher = Publisher::start(&link, 1);
     within("the publication", async {
         while let Err(error) = publisher.publish_one(ticket(&ns.main(), "again")).await {
@@ -45,8 +45,8 @@ async fn a_slot_whose_queue_is_deleted_declares_it_and_consumes_again() {
     assert_eq!(within("the delivery", waiting).await.unwrap(), "again");
 }
 
-/// The broker tells nobody and counts a consumer that it does not serve: without the watchdog this
-/// waits for ever.
+/// The broker notifies nobody and counts a consumer that it does not serve: without the watchdog
+/// this waits for ever.
 #[tokio::test]
 async fn a_slot_whose_queue_is_deleted_and_recreated_notices_by_itself() {
     let idle_check = Duration::from_millis(200);
@@ -71,7 +71,7 @@ async fn the_watchdog_leaves_a_slot_with_unacknowledged_messages_alone() {
     publish(&link, &ns.main(), &["held", "waiting"]).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 1);
     let held = receive(&mut slot).await;
-    // Messages are ready and the slot is silent for many checks, as long as its delivery is held.
+    // Messages are ready and the slot receives none for many checks, as long as it holds its delivery.
     let silent = tokio::time::timeout(Duration::from_millis(1_500), slot.next()).await;
     assert!(silent.is_err(), "a prefetch of one was exceeded by a rebuilt channel");
     assert_eq!(held.ack().await, AckOutcome::Written);

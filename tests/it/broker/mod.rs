@@ -1,7 +1,7 @@
 //! RabbitMQ as `sexton-broker` uses it, against a real server.
 //!
-//! Goal: every pitfall of the broker and of its client library that was found, and that can be shown
-//! without stopping a server, stays closed. Method: a namespace per test; waits are for deliveries,
+//! Goal: every known pitfall of the broker and of its client library that can be shown without
+//! stopping a server stays closed. Method: a namespace per test; the tests wait for deliveries,
 //! confirms and states, each with a deadline.
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
@@ -60,7 +60,7 @@ async fn delete_queue(raw: &Raw, queue: &str) {
     raw.channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.unwrap();
 }
 
-/// Suspends a queue's process, so that it takes messages and answers nobody, as one does that has no leader.
+/// Suspends a queue's process, so that it accepts messages and confirms none, like a queue without a leader.
 pub(crate) async fn suspend_queue(rabbit: &RabbitServer, queue: &str) {
     let suspend = format!(
         "{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"{queue}\">>)), \

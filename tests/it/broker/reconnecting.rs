@@ -1,7 +1,7 @@
-//! Connections that break: everything comes back by itself, soon, and nothing pretends otherwise.
+//! Connections that break: everything recovers by itself, soon, and nothing reports a false success.
 //!
-//! Method: the link goes through a relay on a loopback port, which cuts what passes through it and
-//! turns newcomers away on command.
+//! Method: the link goes through a relay on a loopback port, which cuts its connections and refuses
+//! new ones on command.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use tokio::time::Instant;
 
 use super::{id, publish, receive, ticket, within};
 
-/// The promise: consuming again this soon after the broker answers again.
+/// The guaranteed time from the broker's first answer until the slot consumes again.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 
-/// A relay to the broker. The number is the epoch: a change cuts what was begun before, and an odd
-/// one turns newcomers away.
+/// A relay to the broker. The number is the epoch: a change cuts the existing connections, and an
+/// odd one refuses new ones.
 struct Relay {
     address: SocketAddr,
     epoch: Arc<watch::Sender<u32>>,
@@ -63,12 +63,12 @@ impl Relay {
         Link::start(settings)
     }
 
-    /// Cuts every connection and lets new ones pass.
+    /// Cuts every connection and accepts new ones.
     fn cut(&self) {
         self.epoch.send_modify(|epoch| *epoch += 2);
     }
 
-    /// Cuts every connection and turns new ones away, or lets them pass again.
+    /// Cuts every connection and refuses new ones, or accepts them again.
     fn toggle(&self) {
         self.epoch.send_modify(|epoch| *epoch += 1);
     }

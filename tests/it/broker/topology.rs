@@ -1,4 +1,4 @@
-//! Declaring: idempotent, and never over something that is another.
+//! Declaring: idempotent, and never over a queue with other arguments.
 
 use lapin::ExchangeKind;
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};

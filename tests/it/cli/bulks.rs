@@ -37,7 +37,7 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     assert!(told.contains("no scheduler is at work") && told.contains("bulks watch 1"), "{told}");
     let shown = console.json(&["bulks", "show", "1"]).await;
     assert_eq!(keys(&shown), ["bulk", "refused", "waits"]);
-    assert_eq!(shown["bulk"]["asked"], json!({"filter": {"error_class": "exit_1"}}));
+    assert_eq!(shown["bulk"]["selector"], json!({"filter": {"error_class": "exit_1"}}));
     assert_eq!(
         (&shown["bulk"]["kind"], &shown["bulk"]["state"]),
         (&json!("discard"), &json!("preparing"))

@@ -9,7 +9,7 @@ use super::run;
 async fn cron_next_lists_firings_without_a_server() {
     let args =
         ["--json", "cron", "next", "0 8 * * MON", "--from", "2026-01-01T00:00:00Z", "--count", "2"];
-    // A setting that is wrong does not matter to it.
+    // A wrong setting does not affect it.
     let ended = run(&args, &[("DATABASE_URL", "rubbish")], "").await.expect(0);
     assert_eq!(
         ended.json(),
@@ -42,7 +42,7 @@ async fn cron_next_follows_the_zone_rule_and_name_of_a_job() {
     assert_eq!(next(&name).await, "2026-03-29T03:05:00Z");
     assert_eq!(next(&["H H * * *", "--salt", "billing.run"]).await, next(&name).await);
 
-    // For people: the wall clock beside the instant, and what H was computed for.
+    // The text output shows the wall clock beside the instant, and the name that H was computed for.
     let shown = run(&["cron", "next", "H 2 29 3 *", "--tz", "Europe/Vienna"], &[], "").await;
     let shown = shown.expect(0).stdout;
     assert!(shown.contains("-03-29 ") && shown.contains("+02:00"), "{shown}");

@@ -108,7 +108,7 @@ async fn a_trigger_of_an_untriggerable_job_is_a_usage_error() {
         let ended = console.run(&args).await;
         assert_eq!(ended.code, 2, "{more:?}: {}", ended.stderr);
     }
-    // Arguments this long are refused by some systems; the store's own limit is asked directly.
+    // Some systems refuse arguments of this length, so the test calls the store's own limit directly.
     let params = serde_json::from_str(&larger).unwrap();
     let request = sexton_store::trigger::Trigger {
         job: "shop.charge",

@@ -1,5 +1,5 @@
-//! The real `sexton`, as operators and scripts run it: answers, exit statuses, and what is in the
-//! database afterwards. Executions fail through the store's own protocol, without a worker.
+//! The real `sexton`, as operators and scripts run it: answers, exit statuses, and the rows
+//! afterwards. Executions fail through the store's own protocol, without a worker.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
@@ -66,7 +66,7 @@ name = "shop.mail"
 task = "work"
 "#;
 
-/// A command's end.
+/// The end and the output of a command.
 pub(crate) struct Ended {
     code: i32,
     stdout: String,
@@ -87,7 +87,7 @@ impl Ended {
     }
 }
 
-/// A database of its own and the program to work on it.
+/// A separate database and the program to work on it.
 pub(crate) struct Console {
     db: TestDatabase,
     folder: tempfile::TempDir,
@@ -99,7 +99,7 @@ impl Console {
         Self { db, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With [`JOBS`].
+    /// Creates a console with [`JOBS`].
     async fn with_jobs() -> Self {
         let console = Self::new().await;
         let file = console.file("jobs.toml", JOBS);
@@ -141,8 +141,8 @@ impl Console {
             OpenRequest { execution_id: id, attempt, token: OpenToken::new(Uuid::new_v4()) };
         let (worker, offers) = (ProcessId::new(Uuid::now_v7()), [Offer::new("work")]);
         let lease = Duration::from_mins(1);
-        // A command that has ended may hold the row until the server has noticed that it is gone, and
-        // a locked row is passed over. A worker asks again, too.
+        // The transaction of an ended command may hold the row until the server has noticed the
+        // end, and the open passes over a locked row. A worker repeats the open, too.
         let opening = async {
             let open = async || {
                 open(self.store(), worker, "w:1", &offers, &[request], lease, None).await.unwrap()
@@ -171,7 +171,7 @@ impl Console {
         assert!(matches!(settled[0], SettleOutcome::Done { .. }));
     }
 
-    /// An execution of `shop.charge` that has failed once, its parked ticket published.
+    /// Creates an execution of `shop.charge` that has failed once, with a published parked ticket.
     async fn failed(&self) -> ExecutionId {
         let id = self.trigger("shop.charge").await;
         self.fail(self.open(id, 1).await, "card declined", None).await;
@@ -186,7 +186,7 @@ impl Console {
         format!("{}/{}", row.state, row.attempt)
     }
 
-    /// `action by actor because reason` of what was done to an execution.
+    /// The actions on an execution, as `action by actor because reason`.
     async fn audit(&self, id: ExecutionId) -> Vec<String> {
         let actions =
             sexton_store::operator::list_by_execution(self.store(), id.get()).await.unwrap();
@@ -200,7 +200,7 @@ impl Console {
     }
 }
 
-/// Runs `sexton` with these variables and `PATH`, and nothing else.
+/// Runs `sexton` with these variables and `PATH`, and no others.
 async fn run(args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
     let mut command = Command::new(sexton());
     command.args(args).env_clear().envs(env.iter().copied()).kill_on_drop(true);
@@ -213,14 +213,14 @@ async fn run(args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
     // A command that reads no input closes it early.
     drop(write.await.unwrap());
     Ended {
-        // A program that was killed has none.
+        // A killed program has none.
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-/// Beside the folder of this test's own binary, unless `TEST_BIN_DIR` names another.
+/// The program beside the folder of this test's own binary, unless `TEST_BIN_DIR` names another.
 fn sexton() -> PathBuf {
     let folder = match std::env::var_os("TEST_BIN_DIR") {
         Some(folder) => PathBuf::from(folder),

@@ -1,4 +1,4 @@
-//! Two operators at once, on connections of their own: one does it, the other is told.
+//! Two operators at once, on separate connections: one succeeds, the other is refused.
 
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Schedule};

@@ -76,7 +76,7 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
     let all = ["--json", "failed", "requeue", "--all", "--muted", "--yes", "--detach"];
     let done = console.run(&all).await.expect(0);
     assert_eq!(done.stderr, "");
-    let asked = |bulk: &Value| bulk["asked"]["filter"].clone();
+    let asked = |bulk: &Value| bulk["selector"]["filter"].clone();
     let bulks = console.json(&["bulks", "list"]).await;
     assert_eq!((asked(&bulks[0]), asked(&bulks[1])), (json!({"muted": true}), json!({})));
 }

@@ -15,7 +15,7 @@ const DOCUMENTS_NAMING_POINTS: [&str; 2] =
 /// The folder of the tests that strike the points.
 const CRASH_TESTS: &str = "tests/it/process/crash_points";
 
-/// How the names of a program's points begin, and where it passes them.
+/// The prefix of a program's points, and the folders in which it passes them.
 const PROGRAMS: [(&str, &[&str]); 3] = [
     ("scheduler", &["scheduler/src"]),
     ("worker", &["worker/src"]),
@@ -30,7 +30,7 @@ fn every_fault_point_is_listed_and_stands_once_in_its_program() {
         for file in files(".rs").into_iter().filter(is_its) {
             let source = text(&file);
             for call in source.split("fault::point(").skip(1) {
-                // Written where it is passed: a name that comes from elsewhere could be any.
+                // A literal where it is passed: a name from elsewhere could be any.
                 let name = call.strip_prefix('"').and_then(|rest| rest.split('"').next());
                 let name = name.unwrap_or_else(|| panic!("{}: write the name", file.display()));
                 assert!(name.starts_with(&format!("{program}.")), "{}: {name}", file.display());
@@ -44,8 +44,8 @@ fn every_fault_point_is_listed_and_stands_once_in_its_program() {
     assert_eq!(passed, listed, "left: in the source; right: in the list");
 }
 
-/// The file of the test that strikes `point`. The process dies in it at that point, and what the list says of the point
-/// judges the end.
+/// The file of the test that strikes `point`: the process dies in it at that point, and the list's
+/// entry for the point checks the end.
 fn crash_test_module(point: &Point) -> Option<String> {
     let begins = format!("#[tokio::test]\nasync fn {}() {{\n", point.name.replace('.', "_"));
     let sources = files(".rs").into_iter().filter(|file| file.starts_with(CRASH_TESTS));

@@ -1,15 +1,15 @@
-//! The guarantees and their tests: two pages that name the same promises.
+//! The guarantees and their tests: two pages that name the same ones.
 //!
-//! A promise begins with its id in bold, `**F1. …`. Beside it, docs/reference/guarantee-tests.md has a row for each id
-//! with the tests that show it.
+//! A guarantee begins with its id in bold, `**F1. …`. docs/reference/guarantee-tests.md has a row
+//! for each id with the tests that show it.
 
 use super::names::{exists, is_path};
 use super::{code_spans, text};
 
-/// Promises on the page, at least: two empty pages would agree, too.
+/// The least number of guarantees on the page: two empty pages would agree, too.
 const MIN_PROMISES: usize = 75;
 
-/// The section and id of each promise, in the order of the page.
+/// The section and id of each guarantee, in the order of the page.
 fn promises(page: &str) -> Vec<(String, String)> {
     under_headings(page, |line| line.strip_prefix("**")?.split_once(". ").map(|(id, _)| id))
         .map(|(section, id, _)| (section, id))
@@ -23,7 +23,7 @@ fn rows(page: &str) -> Vec<(String, String, Vec<String>)> {
         .collect()
 }
 
-/// What `id_of` reads from the lines of a page, if it is an id, with the heading above and the line.
+/// The lines of a page for which `id_of` finds an id, with the heading above.
 fn under_headings<'a>(
     page: &'a str,
     id_of: impl Fn(&'a str) -> Option<&'a str>,

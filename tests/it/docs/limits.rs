@@ -80,7 +80,7 @@ fn the_limits_of_the_page_are_those_of_the_code() {
         let row = format!("| {what} | {limit} |");
         assert!(page.contains(&row), "docs/reference/limits.md does not say: {row}");
     }
-    // Settings say themselves what they allow; that page is written by the program.
+    // Settings state their own limits; the program writes that page.
     assert!(page.contains("| slots of a worker | 1,000 |"));
     let configuration = text("docs/reference/settings.md");
     assert!(configuration.contains("Allowed: a whole number from 1 to 1000 (tasks)."));
@@ -189,7 +189,7 @@ fn the_limits_of_job_fields_match_the_page() {
     check(jobs, "idempotency_key", None, &template);
 }
 
-/// Asserts that the table has the field with this in its last column and, if given, this default.
+/// Asserts that the table has the field with this limit in its last column and, if given, this default.
 fn check(table: &str, field: &str, default: Option<String>, allowed: &str) {
     let begin = format!("| `{field}` |");
     let row = table.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| {
@@ -220,7 +220,7 @@ fn span(range: &RangeInclusive<Duration>) -> String {
     format!("{} to {}", in_words(*range.start()), in_words(*range.end()))
 }
 
-/// As the documents write spans of time: in the largest unit that fits.
+/// A span of time as the documents write it: in the largest unit that fits.
 fn in_words(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (number, unit) = match seconds {

@@ -74,7 +74,7 @@ fn leads_somewhere(document: &Path, target: &str) -> bool {
                 .any(|line| slug(line.trim_start_matches('#').trim()) == heading))
 }
 
-/// `path`, as it is written in `document`, from the root.
+/// `path`, as `document` writes it, from the root.
 fn beside(document: &Path, path: &str) -> std::path::PathBuf {
     let mut parts: Vec<_> = document.parent().into_iter().flatten().collect();
     for part in Path::new(path) {
@@ -87,7 +87,7 @@ fn beside(document: &Path, path: &str) -> std::path::PathBuf {
     parts.iter().collect()
 }
 
-/// A heading as the end of a link.
+/// A heading's anchor in a link.
 fn slug(heading: &str) -> String {
     heading
         .to_lowercase()

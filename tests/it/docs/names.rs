@@ -1,4 +1,4 @@
-//! What the documents name in the code: tests and files.
+//! The tests and files that the documents name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{code_spans, files, root, text};
 const DOCUMENTS_NAMING_TESTS: [&str; 3] =
     ["docs/reference/guarantee-tests.md", "docs/operations/servers.md", "tests/README.md"];
 
-/// Where a path of a test begins, and the folder of its modules.
+/// The first part of a test's path, and the folder of its modules.
 const CRATES: [(&str, &str); 17] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
@@ -98,7 +98,7 @@ pub(super) fn exists(path: &str) -> bool {
     let parts: Vec<&str> = path.split("::").collect();
     let [krate, modules @ .., name] = &parts[..] else { return false };
     let Some((_, folder)) = CRATES.iter().find(|(known, _)| known == krate) else { return false };
-    // The module `tests` may be written inside the file that it tests.
+    // The module `tests` may be inside the file that it tests.
     (0..=modules.len()).any(|count| {
         let (of_files, inside) = modules.split_at(count);
         let outside = inside.is_empty();
@@ -111,7 +111,7 @@ pub(super) fn exists(path: &str) -> bool {
     })
 }
 
-/// Whether each module is declared in the one above it: a file that nobody includes holds no tests.
+/// Whether each module is declared in the one above it: an undeclared file has no tests.
 fn are_declared(folder: &Path, modules: &[&str]) -> bool {
     modules.iter().enumerate().all(|(depth, module)| {
         sources(folder, &modules[..depth]).iter().any(|file| {
@@ -131,7 +131,7 @@ fn sources(folder: &Path, modules: &[&str]) -> Vec<PathBuf> {
     vec![folder.join(&module).with_extension("rs"), folder.join(module).join("mod.rs")]
 }
 
-/// Whether `source` has a test of this name: outside of any module, or inside of one.
+/// Whether `source` has a test of this name: outside any module, or inside one.
 fn has_test(source: &str, name: &str, outside: bool) -> bool {
     let lines: Vec<&str> = source.lines().collect();
     let module = lines.iter().position(|line| line.trim_end() == "mod tests {");

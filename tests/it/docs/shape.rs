@@ -1,4 +1,4 @@
-//! The shape of the source, and what is drawn from it.
+//! The shape of the source, and the pages derived from it.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ fn no_source_file_is_too_long_to_be_read() {
     }
 }
 
-/// The folders of what runs in production, and the one file there that opens connections to the broker.
+/// The folders of production code, and the one file there that opens connections to the broker.
 const PROGRAMS: [&str; 4] = ["shared", "scheduler", "worker", "console"];
 const SCREEN: &str = "shared/broker/src/frame_filter/stream.rs";
 
 #[test]
 fn every_connection_of_a_program_to_the_broker_is_screened() {
     let opens = |source: &Path| {
-        // The type of the database's connections ends in the same word.
+        // The name of the database's connection type ends in the same word.
         text(source).replace("PgConnection::", "").contains("Connection::connect")
     };
     let sources = files(".rs").into_iter();

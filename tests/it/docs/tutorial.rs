@@ -1,8 +1,8 @@
 //! The tutorial, run: its commands, in order, on one platform, with the files that it shows.
 //!
-//! It shows answers as they once were. An id, an instant or a span of time in them stands for any other; all
-//! else must be as it is shown. What happens between the commands stands in comments, as in the
-//! [runbook](super::operations).
+//! It shows answers as they once were. An id, an instant or a span of time in them matches any
+//! other; everything else must be as shown. The steps between the commands are in comments, as in
+//! the [runbook](super::operations).
 
 use super::operations::{Scene, Step, run_steps, sections};
 use super::{blocks, text};
@@ -36,7 +36,7 @@ async fn the_commands_of_the_tutorial_answer_as_it_shows() {
     run_steps("tutorial", &steps, &mut scene).await;
 }
 
-/// A shown line as a template: what differs each time may differ.
+/// A shown line as a template with placeholders.
 fn with_placeholders(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut template: Vec<String> = Vec::new();
@@ -62,12 +62,12 @@ fn placeholder(word: &str) -> String {
     let is_uuid = word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_clock =
         word.contains(':') && word.bytes().all(|b| b.is_ascii_digit() || b":.".contains(&b));
-    // 2026-11-24T14:00:40Z, also behind something, as in a key.
+    // 2026-11-24T14:00:40Z, also after a prefix, as in a key.
     let instant = word.find("20").filter(|at| word[*at..].contains('T') && word.ends_with('Z'));
     match instant {
         _ if is_uuid => "<id>".to_owned(),
         Some(at) => format!("{}<any>", &word[..at]),
-        // A cell without a value may have one by then; `<n>` stands in the pattern of a failure group.
+        // A cell without a value may have one by now; `<n>` occurs in the pattern of a failure group.
         None if is_clock || word.contains('@') || word == "-" || word.starts_with('<') => {
             "<any>".to_owned()
         }

@@ -1,8 +1,8 @@
 //! A network between the programs and their servers that loses answers.
 //!
-//! A lost answer is worse than a lost connection: the statement was carried out, and the client
-//! waits. The answers to one statement, recognised by what its parameters hold, are swallowed by a
-//! proxy; everything else passes.
+//! A lost answer is worse than a lost connection: the statement was executed, and the client waits.
+//! A proxy swallows the answers to one statement, recognised by its parameters, and passes
+//! everything else.
 
 mod cancel;
 mod lease;
@@ -16,8 +16,8 @@ use sexton_tests::proxy::Proxy;
 /// Longer than any statement's limit and any lease here.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A proxy before the platform's database, and the URL through it. Without TLS: the
-/// parameters have to be seen on the wire.
+/// A proxy before the platform's database, and the URL through it. Without TLS: the proxy must see
+/// the parameters on the wire.
 async fn before_the_database(platform: &Platform) -> (Proxy, String) {
     let proxy = Proxy::before(platform.database_url()).await.unwrap();
     let url = proxy.url(platform.database_url());

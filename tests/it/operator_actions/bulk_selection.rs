@@ -1,4 +1,4 @@
-//! Which executions a bulk means: those that a list of the same filter shows.
+//! The executions that a bulk selects: those that a list with the same filter shows.
 
 use sexton_model::failures::{FailureFilter, GroupDecision, Order};
 use sexton_model::fingerprint::fingerprint;
@@ -14,7 +14,7 @@ async fn a_bulk_selects_the_executions_that_a_list_with_the_same_filter_shows() 
         ids.push(f.failed(second).await);
     }
     let group = fingerprint("lost", "the worker is gone");
-    // As a lost attempt is recorded: what the row says is more than what the group is called by.
+    // As a lost attempt is recorded: the row's message is longer than the group's pattern.
     sqlx::query(
         "UPDATE sexton.executions SET error_class = 'lost', fingerprint = $2,
              error_message = 'the worker is gone; 2 crashed, no more are allowed'

@@ -14,7 +14,7 @@ use super::{all_due_at, count, until};
 
 const JOBS: usize = 10_000;
 
-/// Publishes a second ticket for every execution as soon as its row is there.
+/// Publishes a second ticket for every execution as soon as its row exists.
 async fn publish_everything_again(platform: &Platform) {
     let connection = Connection::connect(platform.amqp_url(), ConnectionProperties::default());
     let connection = connection.await.unwrap();
@@ -79,7 +79,7 @@ async fn ten_thousand_jobs_due_at_once_with_every_ticket_twice_run_once_each() {
     assert_eq!(count(&platform, "sexton.executions").await, JOBS as i64);
     assert_eq!(count(&platform, "sexton.attempts").await, JOBS as i64);
     assert_eq!(count(&platform, "sexton.attempts WHERE outcome <> 'succeeded'").await, 0);
-    // Both schedulers had their share, without a leader.
+    // Both schedulers claimed some of the firings, without a leader.
     until(
         &platform,
         "(SELECT DISTINCT split_part(claimed_by, ':', 1) FROM sexton.executions) AS s",

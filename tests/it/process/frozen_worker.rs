@@ -1,4 +1,4 @@
-//! A worker that does not die, but stands still.
+//! A worker that does not die, but is stopped by SIGSTOP.
 
 use sexton_tests::platform::Platform;
 
@@ -19,12 +19,12 @@ async fn the_task_of_a_frozen_worker_ends_with_its_lease_and_never_runs_beside_t
     platform
         .eventually("the task has begun", FINAL_TIMEOUT, async || ledger.lines("begin").pop())
         .await;
-    // The worker alone: its guard and its task go on.
+    // Only the worker: its guard and its task continue.
     frozen.pause();
     let _other = platform.start_worker("w2", &[lease]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     ledger.no_overlap();
-    // Thawed, it learns that the attempt is no longer its own, and changes nothing.
+    // Resumed, it learns that it has lost the attempt, and changes nothing.
     frozen.resume();
     until(&platform, "sexton.attempts WHERE outcome = 'lost' AND late_outcome IS NOT NULL", 1)
         .await;

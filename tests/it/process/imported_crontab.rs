@@ -1,10 +1,10 @@
-//! A crontab that becomes a platform: the two files of an import, and the real programs.
+//! A crontab becomes a platform: the two files of an import, run by the real programs.
 
 use sexton_tests::platform::Platform;
 
 use super::FINAL_TIMEOUT;
 
-/// An entry that writes down what it finds, and one that fails.
+/// An entry that writes its environment down, and one that fails.
 fn crontab(out: &str) -> String {
     format!(
         "GREETING=\"good day\"\n\
@@ -42,7 +42,7 @@ async fn an_imported_crontab_and_its_catalogue_start_a_platform_that_runs_comman
     platform.apply(&imported.stdout).await.unwrap();
     let mut catalogue = std::fs::read_to_string(tasks).unwrap();
     if !rustix::process::geteuid().is_root() {
-        // Only root can run a task as a user; the rest is the same.
+        // Only root can run a task as another user.
         catalogue = catalogue.replace("user = \"root\"\n", "");
     }
     platform.catalogue(&catalogue);
@@ -53,7 +53,7 @@ async fn an_imported_crontab_and_its_catalogue_start_a_platform_that_runs_comman
     assert_eq!(read("env"), "/bin/sh|/bin/sh|/usr/bin:/bin|good day|postgres://shop\n");
     assert_eq!(read("stdin"), "Hello\nthere\n");
     assert_eq!(read("year").trim().len(), 4);
-    // Cron tries nothing again, and gives a command nothing to read.
+    // Cron retries nothing, and gives a command no input.
     assert_eq!(ended(&platform, "probe.cat-0-4").await, ("failed".to_owned(), 1));
     assert_eq!(read("nothing"), "");
 }

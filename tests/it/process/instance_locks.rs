@@ -11,7 +11,7 @@ async fn a_restarted_worker_ends_its_predecessor_s_attempts_before_their_lease_i
     let mut platform = Platform::new().await.unwrap();
     let ledger = Ledger::new(&platform, "[ $SEXTON_ATTEMPT = 1 ] && sleep 3000");
     platform.catalogue(&ledger.catalogue());
-    // An hour: nobody waits for this lease in a test.
+    // An hour: no test waits for this lease.
     platform.apply(&by_hand("a.b", "work", "lease = \"1h\"")).await.unwrap();
     let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
     let mut first = platform.start_worker("w1", &[]).unwrap();
@@ -20,10 +20,10 @@ async fn a_restarted_worker_ends_its_predecessor_s_attempts_before_their_lease_i
         .eventually("the task has begun", FINAL_TIMEOUT, async || ledger.lines("begin").pop())
         .await;
 
-    // A stranger with another name knows nothing of the first, alive or dead.
+    // A worker with another name does not know whether the first is alive.
     let mut stranger = platform.start_worker("w2", &[]).unwrap();
     stranger.ready().await;
-    // One of the same name, while the first lives, must not take it for dead.
+    // A worker of the same name must not take it for dead while it lives.
     let mut twin = platform.start_worker("w1", &[]).unwrap();
     twin.ready().await;
     assert_eq!(count(&platform, "sexton.executions WHERE state = 'running'").await, 1);
@@ -34,8 +34,8 @@ async fn a_restarted_worker_ends_its_predecessor_s_attempts_before_their_lease_i
     ledger.no_overlap();
 }
 
-/// A platform, whose task has released every lock that it has inherited, and runs on; its worker; the
-/// task's guard.
+/// A platform whose task has released every lock that it inherited, and runs on; its ledger, its
+/// programs, and the task's guard.
 async fn released() -> (Platform, Ledger, [Program; 2], Pid) {
     let mut platform = Platform::new().await.unwrap();
     let file = platform.folder().join("guard");
@@ -50,7 +50,7 @@ async fn released() -> (Platform, Ledger, [Program; 2], Pid) {
     );
     let ledger = Ledger::new(&platform, &body);
     platform.catalogue(&ledger.catalogue());
-    // An hour: nobody waits for this lease in a test.
+    // An hour: no test waits for this lease.
     platform.apply(&by_hand("a.b", "work", "lease = \"1h\"")).await.unwrap();
     let scheduler = platform.start_scheduler("s1", &[]).unwrap();
     let mut first = platform.start_worker("w1", &[]).unwrap();
@@ -68,7 +68,7 @@ async fn released() -> (Platform, Ledger, [Program; 2], Pid) {
 #[tokio::test]
 async fn a_task_that_closes_inherited_descriptors_does_not_release_its_worker_s_instance_lock() {
     let (platform, ledger, [mut first, _scheduler], _) = released().await;
-    // It takes the seat before it is ready, if it can, and ends what its predecessor left behind.
+    // It takes the instance lock before it is ready, if it can, and ends what its predecessor left behind.
     let mut twin = platform.start_worker("w1", &[]).unwrap();
     twin.ready().await;
     assert_eq!(count(&platform, "sexton.attempts WHERE outcome IS NULL").await, 1);
@@ -81,7 +81,7 @@ async fn a_task_that_closes_inherited_descriptors_does_not_release_its_worker_s_
 #[tokio::test]
 async fn the_instance_lock_of_a_dead_worker_is_held_while_the_guard_of_its_task_lives() {
     let (platform, ledger, [mut first, _scheduler], guard) = released().await;
-    // A guard that stands still has not yet ended its task.
+    // A stopped guard has not yet ended its task.
     kill_process(guard, Signal::STOP).unwrap();
     first.kill();
     let mut second = platform.start_worker("w1", &[]).unwrap();

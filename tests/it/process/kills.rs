@@ -1,4 +1,4 @@
-//! SIGKILL, at the worst moments. Between any two effects: see `super::crash_points`.
+//! SIGKILL at the worst moments. Between any two effects: see `super::crash_points`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{FINAL_TIMEOUT, all_due_at, by_hand, count, until};
 /// Short, so that the tests need not wait long for the rescuer.
 const LEASE: (&str, &str) = ("LEASE_MS", "3000");
 
-/// The programs must have been built with the feature `fault-points`, as `make test` does.
+/// Requires programs built with the feature `fault-points`, as `make test` builds them.
 fn dies_at(point: &str) -> (&str, &str) {
     ("FAULT_POINT", point)
 }
@@ -76,7 +76,7 @@ async fn a_worker_killed_as_it_takes_over_a_task_without_a_message_id_runs_it_at
     assert_eq!(count(&platform, "sexton.attempts").await, 0);
 
     let _heir = platform.start_worker("w2", &[LEASE]).unwrap();
-    // The message had not been acknowledged, so it comes again: a second execution, as documented.
+    // The broker redelivers the unacknowledged message: a second execution, as documented.
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
     assert_eq!(count(&platform, "sexton.executions").await, 2);
     assert_eq!(count(&platform, "sexton.executions WHERE ticket_published_at IS NULL").await, 0);
@@ -97,7 +97,7 @@ async fn a_worker_killed_as_it_parks_a_message_loses_none() {
 
     let failed = names::failed_queue(platform.namespace());
     let _heir = platform.start_worker("w2", &[]).unwrap();
-    // One copy by each worker: the first died before it gave the original away.
+    // One copy by each worker: the first died before it passed the original on.
     platform
         .eventually("both copies are parked", FINAL_TIMEOUT, async || {
             (depth(&platform, &failed).await == 2).then_some(())
@@ -146,7 +146,7 @@ fn main_queue(platform: &Platform) -> String {
     names::main_queue(platform.namespace(), &PoolName::default_pool())
 }
 
-/// A client's own connection, past everything that Sexton does.
+/// A client's own connection, independent of Sexton.
 async fn channel(platform: &Platform) -> (Connection, Channel) {
     let connection = Connection::connect(platform.amqp_url(), ConnectionProperties::default());
     let connection = connection.await.unwrap();
@@ -166,7 +166,7 @@ async fn publish(platform: &Platform, body: &[u8]) {
     assert!(matches!(confirmed, Confirmation::Ack(None)), "{confirmed:?}");
 }
 
-/// Takes the body of one message out of a queue.
+/// Takes a message out of a queue and returns its body.
 async fn take(platform: &Platform, queue: &str) -> Option<Vec<u8>> {
     let (_connection, channel) = channel(platform).await;
     let got = channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await.unwrap();

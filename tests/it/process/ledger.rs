@@ -1,8 +1,9 @@
-//! A record of effects outside the platform: what tasks really did, whatever the rows say.
+//! A record of effects outside the platform: what the tasks really did, whatever the rows say.
 //!
 //! The task appends a line when it begins and one when it ends. Each run holds a lock of its
-//! idempotency key, which whatever it starts inherits: as long as any process of a run lives, another
-//! run of the same key finds the lock taken and says so. Appends of short lines are atomic.
+//! idempotency key, which its child processes inherit: as long as any process of a run lives,
+//! another run of the same key finds the lock taken and records that. Appends of short lines are
+//! atomic.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ echo \"end $key $SEXTON_ATTEMPT\" >> {ledger}
             .collect()
     }
 
-    /// How often the tasks of each key began and came to their end.
+    /// How often the tasks of each key began and ended.
     pub(crate) fn runs(&self) -> BTreeMap<String, Runs> {
         let mut runs: BTreeMap<String, Runs> = BTreeMap::new();
         let key = |line: &str| line.split(' ').nth(1).unwrap().to_owned();
@@ -70,7 +71,7 @@ echo \"end $key $SEXTON_ATTEMPT\" >> {ledger}
         runs
     }
 
-    /// The same of the only key there is.
+    /// The runs of the only key.
     pub(crate) fn only(&self) -> Runs {
         let runs = self.runs();
         assert_eq!(runs.len(), 1, "{runs:?}");

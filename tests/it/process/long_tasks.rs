@@ -1,4 +1,4 @@
-//! A task that takes longer than a broker lets a consumer hold its message.
+//! A task that takes longer than the broker lets a consumer hold its message.
 
 use sexton_tests::platform::Platform;
 
@@ -24,7 +24,7 @@ async fn a_slot_acknowledges_a_long_task_s_ticket_early_and_consumes_again_after
         let look = async || (wire.consumers(wire.main()).await == wanted).then_some(());
         platform.eventually(&format!("{wanted} consumers"), FINAL_TIMEOUT, look).await;
     };
-    // The slot takes nothing more meanwhile, and its ticket does not come back.
+    // The slot consumes nothing meanwhile, and its ticket does not come back.
     consumers(0).await;
     platform.sexton(&["jobs", "trigger", "a.b", "--key", "next"]).await;
     until(&platform, "sexton.executions WHERE ticket_published_at IS NOT NULL", 2).await;

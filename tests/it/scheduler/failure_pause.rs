@@ -1,4 +1,4 @@
-//! Jobs that pause themselves after failures, and what retention and a backfill have to do with each other.
+//! Jobs that pause themselves after failures, and the interplay of retention and a backfill.
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
@@ -30,7 +30,7 @@ impl Fixture {
         job
     }
 
-    /// Executions that ended in these states, one a minute, the last a minute ago.
+    /// Adds executions that ended in these states, one a minute, the last a minute ago.
     async fn ended(&self, job: JobId, states: &[State]) {
         for (state, ago) in states.iter().rev().zip(1..) {
             self.insert(NewExecution::new(job, *state, at(-60 * ago))).await;
@@ -42,7 +42,7 @@ impl Fixture {
 async fn a_job_whose_last_executions_failed_is_paused_instead_of_fired_by_one_of_the_replicas() {
     let f = Fixture::without_broker().await;
     let job = f.touchy().await;
-    // In between somebody cancelled one, which says nothing of the job.
+    // A cancelled execution in between counts neither way.
     f.ended(
         job,
         &[State::Succeeded, State::Failed, State::Failed, State::Cancelled, State::Failed],
@@ -55,7 +55,7 @@ async fn a_job_whose_last_executions_failed_is_paused_instead_of_fired_by_one_of
     let deeds =
         "SELECT count(*) FROM sexton.operator_actions WHERE action = 'pause' AND actor = 'sexton'";
     assert_eq!(f.number(deeds).await, 1);
-    // Resumed, it starts to count anew; the firing that was due is told as passed by that pause.
+    // Resumed, the job counts anew; the firing that was due is recorded as skipped by that pause.
     resume(f.db.store(), "the.job", BY, now(30)).await.unwrap();
     let gap = "SELECT count(*) FROM sexton.gaps WHERE reason = 'paused' AND actor = 'sexton' AND count = 1";
     assert_eq!(f.number(gap).await, 1);
@@ -120,7 +120,7 @@ async fn a_firing_whose_execution_retention_has_removed_is_not_backfilled() {
     let known = create_batch(f.db.store(), last_hour(0), None, fresh, BY, now(1)).await.unwrap();
     let made: Vec<bool> = known.firings.iter().map(|firing| firing.due_at.is_some()).collect();
     assert_eq!(made, [true, false], "the hour before has none, this one has");
-    // A month later retention removes the one that ran, and its key with it.
+    // A month later retention removes the execution that ran, and its key with it.
     let month = 31 * 86_400;
     let terms = RetentionPolicy { days: 30, audit_days: None };
     let pruned = pass(f.db.store(), terms, &RetentionTarget::ALL, 100, now(month)).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_firing_whose_execution_retention_has_removed_is_not_backfilled() {
 async fn retention_and_a_backfill_wait_for_each_other() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("the.job").cron("0 * * * *", at(0))).await;
-    // Retention is about to remove executions, and has not committed yet.
+    // Retention has removed executions, and has not committed yet.
     let mut retention = f.db.pool().begin().await.unwrap();
     sqlx::query("UPDATE sexton.retention SET pruned_before = $1")
         .bind(at(60))

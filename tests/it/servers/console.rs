@@ -1,6 +1,6 @@
 //! The command `sexton` behind a network that is cut, slow, and silent.
 //!
-//! An operator's command always comes back, and says what it knows.
+//! An operator's command always returns, and reports what it knows.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use crate::process::by_hand;
 
-/// Each way: `status` asks about a dozen queues, one after the other.
+/// The delay in each direction: `status` queries about a dozen queues, one after the other.
 const DELAY: Duration = Duration::from_millis(50);
-/// No command is to take longer, whatever happens; the longest limit is 40 s.
+/// The limit of every command, whatever happens; the longest timeout in it is 40 s.
 const COMES_BACK: Duration = Duration::from_secs(55);
 
 /// Exit statuses.
@@ -30,7 +30,7 @@ async fn to_postgresql() {
     platform.apply(&by_hand("a.b", "work", "")).await.unwrap();
     let proxy = Proxy::before(platform.database_url()).await.unwrap();
     let url = proxy.url(platform.database_url());
-    // Without TLS: what is said has to be found on the wire.
+    // Without TLS: the proxy must find texts on the wire.
     let separator = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{separator}sslmode=disable");
     let sexton = async |args: &[&str]| {
@@ -53,8 +53,8 @@ async fn to_postgresql() {
     assert_eq!(silent.status.code(), Some(UNREACHABLE), "{silent}");
     assert!(silent.stderr.contains("does not answer within"), "{silent}");
 
-    // Connected already, and in the middle of a write. Whether it was done is not known then, and
-    // the same key makes it safe to ask again.
+    // The command has connected, and is in the middle of a write. It then does not know whether the
+    // write happened; the same key makes it safe to repeat.
     proxy.swallow_answers_matching(b"the-callers-key", 1);
     let trigger = ["jobs", "trigger", "a.b", "--key", "the-callers-key"];
     let lost = sexton(&trigger).await;
@@ -67,7 +67,7 @@ async fn to_postgresql() {
     assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
 }
 
-/// Only `status` asks RabbitMQ, and it has the rest to tell.
+/// Only `status` queries RabbitMQ, and it can still report the rest.
 async fn to_rabbitmq() {
     let platform = Platform::new().await.unwrap();
     let mut scheduler = platform.start_scheduler("s1", &[]).unwrap();

@@ -22,8 +22,8 @@ const ACK_DEADLINE: (&str, &str) = ("ACK_DEADLINE_MS", "20000");
 const LOOK_EACH_SECOND: [&str; 2] =
     ["eval", "application:set_env(rabbit, channel_tick_interval, 1000)."];
 
-/// A consumer that holds a message for as long as the broker lets it: its channel's end is what the test
-/// is about, and shows that this broker does what brokers do.
+/// A consumer that holds a message for as long as the broker permits. The end of its channel is the
+/// event that the test needs, and shows that this broker enforces its limit.
 struct Holder {
     _connection: Connection,
     channel: lapin::Channel,
@@ -90,7 +90,7 @@ async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once(
 
     std::fs::write(platform.folder().join("go"), "").unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
-    // The slot consumes again, on the channel of before: the broker had no reason to close it.
+    // The slot consumes again, on the same channel: the broker had no reason to close it.
     let consumes = async || (wire.consumers(wire.main()).await == 1).then_some(());
     platform.eventually("the slot consumes again", FINAL_TIMEOUT, consumes).await;
     assert!(!worker.log().contains("the consumer has ended"), "{}", worker.log());

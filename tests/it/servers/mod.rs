@@ -1,16 +1,17 @@
 //! Servers and networks that fail under load.
 //!
-//! Goal: whatever happens to PostgreSQL, to RabbitMQ or to one connection between a program and one of
-//! them, nothing is lost, nothing runs twice at once, nothing storms, and work goes on soon after the
-//! fault is over. Method: the real programs work on a steady stream of executions, each connection of
-//! theirs goes through a proxy, and their tasks note in a ledger outside of the platform what really
-//! ran. Faults are private servers that are stopped, killed, frozen and wiped, and proxies that cut,
-//! delay and swallow. After the last of them the same is asked of rows, ledger, queues and logs each
-//! time: [`loaded_platform::LoadedPlatform::end`].
+//! Goal: whatever happens to PostgreSQL, to RabbitMQ or to one connection between a program and one
+//! of them, nothing is lost, nothing runs twice at once, nothing storms, and work continues soon
+//! after the fault is over. Method: the real programs run a steady stream of executions, each of
+//! their connections goes through a proxy, and their tasks record in a ledger outside the platform
+//! what really ran. Faults are private servers that are stopped, killed, frozen and wiped, and
+//! proxies that cut, delay and swallow. After the last fault the same checks of rows, ledger,
+//! queues and logs run each time: [`loaded_platform::LoadedPlatform::end`].
 //!
-//! Waits are for what can be observed, each with a deadline; only how long a fault lasts is time. That
-//! work goes on in the end is asked for wherever the tests run; that it goes on as soon as is promised,
-//! where they have the machine for themselves: [`promised`].
+//! The tests wait for observable events, each with a deadline; only the length of a fault is a
+//! fixed time. They check wherever they run that work continues in the end, and only where they
+//! have the machine for themselves that it continues within the guaranteed time:
+//! [`recovery_times`].
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
@@ -32,28 +33,28 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What jobs of the load have as their lease.
+/// The lease of the load's jobs.
 const LEASE: Duration = Duration::from_secs(3);
-/// What is promised beyond the lease, for a dead worker and a frozen server.
+/// The guaranteed time beyond the lease, for a dead worker and a frozen server.
 const BEYOND: Duration = Duration::from_secs(5);
-/// What is promised after RabbitMQ was away.
+/// The guaranteed time after RabbitMQ was away.
 const BROKER: Duration = Duration::from_secs(5);
-/// What is promised after PostgreSQL was away.
+/// The guaranteed time after PostgreSQL was away.
 const DATABASE: Duration = Duration::from_secs(10);
-/// For what only has to happen in the end.
+/// The limit for what only has to happen in the end.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Who else is at work on the machine.
+/// What else runs on the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Machine {
-    /// All other tests, and perhaps more: no time can be promised.
+    /// All other tests, and perhaps more: no time can be guaranteed.
     Shared,
-    /// Nobody.
+    /// Nothing else.
     Own,
 }
 
 impl Machine {
-    /// How long something may take that is promised within `promised`.
+    /// The limit for something that is guaranteed within `promised`.
     fn within(self, promised: Duration) -> Duration {
         match self {
             Self::Shared => FINAL_TIMEOUT,
@@ -62,10 +63,10 @@ impl Machine {
     }
 }
 
-/// Private servers take memory and, at their start, seconds of a processor.
+/// Limits the private servers, which take memory and, at their start, seconds of a processor.
 static PRIVATE: Semaphore = Semaphore::const_new(2);
 
-/// To be held while private servers live.
+/// A permit to hold while private servers live.
 async fn private() -> SemaphorePermit<'static> {
     PRIVATE.acquire().await.unwrap()
 }

@@ -1,8 +1,8 @@
 //! The network between one kind of program and one server is cut, slow, and silent.
 //!
-//! Silent is the worst of the three: nothing is closed, and whoever waits for an answer waits. Each
-//! program must find out by itself, and must be back soon after the network is, whatever it was
-//! waiting for when that happened.
+//! Silence is the worst of the three: nothing is closed, and every request waits. Each program must
+//! notice by itself, and must recover soon after the network does, whatever it was waiting for when
+//! that happened.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::loaded_platform::{Line, LoadedPlatform};
 use super::{BROKER, DATABASE, Machine};
 use crate::bad_input::probe::not_ready;
 
-/// How much longer a cut lasts when it is noticed.
+/// How much longer a cut lasts once it is noticed.
 const CUT: Duration = Duration::from_secs(1);
-/// Each way; what takes ten questions and answers takes four seconds.
+/// The delay in each direction; ten requests and answers take four seconds.
 const DELAY: Duration = Duration::from_millis(200);
-/// How much longer the silence lasts when the program has noticed it: it is in the middle of trying
-/// again then, and its tries are not answered either.
+/// How much longer the silence lasts once the program has noticed it: it is retrying then, and its
+/// retries get no answer either.
 const SILENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn survives(line: Line, machine: Machine) {

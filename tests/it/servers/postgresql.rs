@@ -28,8 +28,8 @@ pub(super) async fn restarted_killed_and_frozen(machine: Machine) {
     postgres.restart().await.unwrap();
     platform_under_load.resumes("a SIGKILL of PostgreSQL", DATABASE).await;
 
-    // Frozen, it holds every connection and answers nobody. What runs under a lease that cannot be
-    // renewed ends by its worker's own clock, while the server is still frozen.
+    // Frozen, the server holds every connection and answers no request. A task whose lease cannot
+    // be renewed ends by its worker's own clock, while the server is still frozen.
     platform_under_load.fault();
     let task = platform_under_load.endless_task().await;
     postgres.pause().await.unwrap();

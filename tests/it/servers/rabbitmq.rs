@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep_until};
 use super::loaded_platform::LoadedPlatform;
 use super::{BEYOND, BROKER, LEASE, Machine, private};
 
-/// What was claimed while there was no broker to tell.
+/// The tickets of claims that were made without a broker.
 const UNPUBLISHED: &str =
     "sexton.executions WHERE state = 'pending' AND ticket_published_at IS NULL";
 

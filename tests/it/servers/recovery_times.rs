@@ -1,9 +1,9 @@
-//! How soon work goes on, to the second.
+//! How soon work continues, to the second.
 //!
-//! Goal: the times that the guarantees name are kept. Method: the same faults under the same load as in
-//! the tests beside this one, but one after the other and with the machine for themselves. Where other
-//! tests want the processors as well, a time that is exceeded tells of them and not of the platform, so
-//! these are not part of `make test`; `make verify` runs them.
+//! Goal: the platform keeps the times that the guarantees name. Method: the same faults under the
+//! same load as in the tests beside this one, but one after the other and with the machine for
+//! themselves. Where other tests use the processors as well, an exceeded time says nothing about
+//! the platform, so these are not part of `make test`; `make verify` runs them.
 
 use super::loaded_platform::Line;
 use super::{Machine, clock, lease, networks, postgresql, rabbitmq, server_wipes};

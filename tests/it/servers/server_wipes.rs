@@ -7,8 +7,7 @@ use super::loaded_platform::LoadedPlatform;
 use super::{BROKER, DATABASE, FINAL_TIMEOUT, Machine, private};
 use crate::bad_input::probe::not_ready;
 
-/// What RabbitMQ had is in the rows: tickets that waited are published again, and so are those that
-/// were parked.
+/// The rows have everything that RabbitMQ had: the platform publishes waiting and parked tickets again.
 #[tokio::test]
 async fn rabbitmq_wiped_under_load_loses_no_execution() {
     Box::pin(rabbitmq_wiped(Machine::Shared)).await;
@@ -22,13 +21,13 @@ pub(super) async fn rabbitmq_wiped(machine: Machine) {
     let mut platform_under_load =
         LoadedPlatform::on(&shared.unwrap().database_url, rabbit.url(), 1, machine).await;
 
-    // Nobody takes what is published now, so that it is lost.
+    // No worker consumes what is published now, so that it is lost.
     platform_under_load.stops("w1").await;
     let published = "state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL";
     platform_under_load.at_least(&format!("sexton.executions WHERE {published}"), 5).await;
     platform_under_load.fault();
     rabbit.wipe().await.unwrap();
-    // The reconciler is patient for five minutes; let them pass, for the rows.
+    // The reconciler waits for five minutes; the rows age by them.
     sqlx::query(AssertSqlSafe(format!(
         "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
              ticket_published_at = ticket_published_at - interval '10 minutes'
@@ -37,7 +36,7 @@ pub(super) async fn rabbitmq_wiped(machine: Machine) {
     .execute(platform_under_load.platform.store().pool())
     .await
     .unwrap();
-    // Reconciler and sweep look when they start, and then every half minute.
+    // Reconciler and sweep run at the start, and then every half minute.
     platform_under_load.add_scheduler("s2");
     platform_under_load.add_worker("w2");
     platform_under_load.program("w2").ready().await;
@@ -45,9 +44,9 @@ pub(super) async fn rabbitmq_wiped(machine: Machine) {
     platform_under_load.end().await;
 }
 
-/// What PostgreSQL had is gone: nothing is promised for it. But the programs live on, say what is to
-/// be done, and work on what is claimed afterwards; what was under way in a lease that nobody can
-/// renew ends, and tickets of rows that are gone are parked.
+/// PostgreSQL's data are lost, and no guarantee covers them. But the programs survive, report what
+/// an operator must do, and run what is claimed afterwards; a task whose lease can no longer be
+/// renewed ends, and tickets without a row are parked.
 #[tokio::test]
 async fn postgresql_wiped_under_load_is_reported_and_work_resumes_after_a_migration() {
     Box::pin(postgresql_wiped(Machine::Shared)).await;

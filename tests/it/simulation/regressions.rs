@@ -1,19 +1,19 @@
-//! Lists of operations that once broke a promise, made short.
+//! Shrunk lists of operations that once violated an invariant.
 
 use sexton_tests::simulation::{
     BulkAction, BulkMode, BulkTarget, Cut, End, Op, Queue, SimulationRunner,
 };
 
-/// Fails if a promise is broken after these operations, or on the way to the end that follows; or if
-/// one of the operations has come to change nothing.
+/// Fails if an invariant is violated after these operations, or on the way to the end that follows;
+/// or if one of the operations no longer changes anything.
 async fn holds_after(ops: &[Op]) {
     let broken = SimulationRunner::create().await.unwrap().run_kept(ops).await.unwrap();
     assert!(broken.is_none(), "{broken:?}");
 }
 
-/// The broker parks one copy of a ticket, and the execution fails by that; the other copy is still in
-/// the main queue. The failed row had the number of both once, and was opened as if somebody had
-/// requeued it.
+/// The broker parks one copy of a ticket, and the execution fails by that; the other copy is still
+/// in the main queue. The failed row once had the number of both, and was opened as if it had been
+/// requeued.
 #[tokio::test]
 async fn a_ticket_that_the_broker_parked_leaves_no_copy_that_opens_the_failed_execution() {
     holds_after(&[
@@ -31,9 +31,9 @@ async fn a_ticket_that_the_broker_parked_leaves_no_copy_that_opens_the_failed_ex
     .await;
 }
 
-/// The broker parks the message of another program's task that a worker had taken over. It names no
-/// attempt, so the sweep does not know it for the ticket that it is: the task runs when the
-/// reconciler misses the ticket, and the message stays.
+/// The broker parks the message of a foreign task that a worker had adopted. It names no attempt,
+/// so the sweep does not recognise the ticket in it: the task runs when the reconciler misses the
+/// ticket, and the message stays.
 #[tokio::test]
 async fn a_foreign_task_whose_message_the_broker_parked_runs_all_the_same() {
     holds_after(&[
@@ -46,8 +46,8 @@ async fn a_foreign_task_whose_message_the_broker_parked_runs_all_the_same() {
     .await;
 }
 
-/// A worker that lacks a ticket's task type fails the execution after an hour, and another worker,
-/// which has the type, is handed a copy of the ticket.
+/// A worker without a ticket's task type fails the execution after an hour, and another worker,
+/// which has the type, receives a copy of the ticket.
 #[tokio::test]
 async fn a_ticket_that_nobody_offered_leaves_no_copy_that_opens_the_failed_execution() {
     holds_after(&[
@@ -64,8 +64,9 @@ async fn a_ticket_that_nobody_offered_leaves_no_copy_that_opens_the_failed_execu
     .await;
 }
 
-/// A bulk has selected an execution, another requeues it, and it fails again at the very instant at which the
-/// operator of the first had looked. It is meant once more then, at its new attempt, and done once.
+/// A bulk has selected an execution, another bulk requeues it, and it fails again at the very
+/// instant at which the first one's operator listed it. The first then selects its new attempt, and
+/// requeues it once.
 #[tokio::test]
 async fn an_execution_that_fails_again_at_the_instant_of_the_selection_is_processed_once() {
     let bulk =

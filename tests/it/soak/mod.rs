@@ -1,6 +1,6 @@
-//! Goal: the soak runs as it says, and what it judges by can fail. Method: a few seconds of it with
-//! the real programs, and its own samples once as they are and once with something added that grows.
-//! Whether anything grows over hours is `make soak`'s to say: a few seconds cannot.
+//! Goal: the soak runs as documented, and its checks can fail. Method: a few seconds of it with the
+//! real programs, and its own samples once unchanged and once with an added growth. Only `make
+//! soak` can show whether anything grows over hours.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn a_few_seconds() -> Outcome {
     outcome
 }
 
-/// The samples, with something added that grows with time.
+/// The samples with an added growth.
 fn growing(samples: &[Sample], add: impl Fn(&mut Sample, f64)) -> Vec<Sample> {
     let mut samples = samples.to_vec();
     for sample in &mut samples {

@@ -1,4 +1,4 @@
-//! Waits that are given up leave no connection behind that is in the middle of something.
+//! A cancelled wait leaves no connection behind that is in the middle of a statement.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,7 +9,7 @@ use sexton_tests::database::TestDatabase;
 use sqlx::{Executor as _, Row as _};
 use tokio::task::yield_now;
 
-/// How often it is looked whether it has begun: too seldom for some, often enough for others.
+/// How often to poll whether the statement has begun: from too seldom to often enough.
 const LOOKS: [usize; 6] = [1, 3, 10, 50, 200, 1_000];
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn an_abandoned_begin_is_rolled_back() {
             }
         }
         given_up += usize::from(!has_begun);
-        // Outside of any transaction, on whichever connection it gets: a statement of its own.
+        // Outside any transaction, on any connection of the pool: a statement by itself.
         let alone = sqlx::raw_sql("SELECT now() = statement_timestamp()");
         let alone = db.pool().fetch_one(alone).await.unwrap();
         assert!(

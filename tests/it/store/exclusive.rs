@@ -1,4 +1,4 @@
-//! What one replica does at a time.
+//! Work that one replica does at a time.
 
 use sexton_model::id::ExecutionId;
 use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Fixture, LEASE, at, n, retry};
 
-/// The attempt of a worker that was overtaken: its attempt was lost, the next one runs elsewhere.
+/// The attempt of an overtaken worker: its attempt was lost, and the next one runs elsewhere.
 async fn overtaken(fixture: &Fixture) -> (AttemptFence, AttemptFence) {
     let id = fixture.claim("k").await;
     let old = fixture.opened(id, 1, 0).await;

@@ -1,4 +1,4 @@
-//! What a fenced worker wanted to say is kept beside the record, and changes nothing.
+//! The late result of a fenced worker is stored beside the record, and changes nothing.
 
 use sexton_model::id::ProcessId;
 use sexton_store::settle::record_late;

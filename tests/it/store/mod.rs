@@ -98,7 +98,7 @@ impl Fixture {
         opened.unwrap().opened.pop()
     }
 
-    /// Tells who the worker is.
+    /// Records the worker's name.
     pub(crate) async fn introduce(&self, name: &str) {
         sqlx::query(
             "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
@@ -111,7 +111,7 @@ impl Fixture {
         .unwrap();
     }
 
-    /// Opens attempt `number`, which must work.
+    /// Opens attempt `number`; panics if it does not open.
     pub(crate) async fn opened(&self, id: ExecutionId, number: i32, second: i64) -> AttemptFence {
         let request = request(id, number);
         self.open(request, second).await.expect("the ticket should open");
@@ -128,7 +128,7 @@ impl Fixture {
         settle(self.store(), &[settlement], Some(at(second))).await.unwrap().pop().unwrap()
     }
 
-    /// Somebody else has the row locked, until the transaction that is returned ends.
+    /// Locks the row until the returned transaction ends.
     pub(crate) async fn locked(&self, id: ExecutionId) -> Transaction<'static, Postgres> {
         let mut other = self.db.pool().begin().await.unwrap();
         sqlx::query("SELECT FROM sexton.executions WHERE id = $1 FOR NO KEY UPDATE")
@@ -169,7 +169,7 @@ impl Fixture {
     }
 }
 
-/// A request to open a ticket, with a token of its own.
+/// A request to open a ticket, with a new token.
 pub(crate) fn request(id: ExecutionId, number: i32) -> OpenRequest {
     let token = OpenToken::new(Uuid::new_v4());
     OpenRequest { execution_id: id, attempt: n(number), token }

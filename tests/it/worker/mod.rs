@@ -1,4 +1,4 @@
-//! The worker's own duties.
+//! The worker on its own: commands, and handlers under test.
 
 mod command;
 mod handler_testing;

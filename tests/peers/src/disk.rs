@@ -1,4 +1,4 @@
-//! A disk that does not answer, as a network's may.
+//! A disk that does not answer, as a network disk may.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// A file system whose server never says a word: whoever opens something in it waits until this value
-/// ends.
+/// A file system whose server never answers: opening a file in it blocks until this value is dropped.
 #[derive(Debug)]
 pub struct HangingDisk {
     folder: tempfile::TempDir,
@@ -16,7 +15,7 @@ pub struct HangingDisk {
 }
 
 impl HangingDisk {
-    /// Mounts one; `None`, with a word to whoever reads the test's output, where this process may not.
+    /// Mounts such a disk; prints a notice and returns `None` where this process may not mount.
     pub fn mount() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = File::options().read(true).write(true).open("/dev/fuse").and_then(|server| {
@@ -48,7 +47,7 @@ impl HangingDisk {
 
 impl Drop for HangingDisk {
     fn drop(&mut self) {
-        // Whoever waits is let go when the server's end is closed, right after this.
+        // Closing the server's end, right after this, releases blocked processes.
         let _ = unmount(self.path(), UnmountFlags::DETACH);
     }
 }

@@ -1,4 +1,4 @@
-//! A small HTTP server, which answers as a test wants it to.
+//! A small HTTP server, which responds as a test demands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub enum Act {
     Say(String),
     /// Sends this, and then the second text over and over, with pauses, until the other side has gone.
     Repeat(String, String, Duration),
-    /// Says nothing until the other side has gone.
+    /// Sends nothing until the other side has gone.
     Hang,
 }
 
@@ -48,7 +48,7 @@ impl Request {
     }
 }
 
-/// Something that the server saw.
+/// An event at the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// A whole request.
@@ -57,10 +57,10 @@ pub enum Seen {
     Gone,
 }
 
-/// A server on a port of this host; it ends with this value.
+/// A server on a port of this host; it stops when this value is dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
     seen: mpsc::UnboundedReceiver<Seen>,
     listening: AbortHandle,
@@ -83,13 +83,13 @@ impl Server {
         Self::listen(acts, Some(tls::acceptor())).await
     }
 
-    /// A server that sends this answer, as [`Act::answer`] has it.
+    /// A server that sends this response; see [`Act::answer`].
     pub async fn answering(status: &str, headers: &str, body: &str) -> Self {
         Self::start(vec![Act::answer(status, headers, body)]).await
     }
 
     async fn listen(acts: Vec<Act>, tls: Option<TlsAcceptor>) -> Self {
-        // One over TLS can also be reached where its certificate is not for.
+        // An encrypted server must also be reachable at an address that its certificate does not name.
         let host = if tls.is_some() { [0, 0, 0, 0] } else { [127, 0, 0, 1] };
         let listener = TcpListener::bind(SocketAddr::from((host, 0))).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -103,7 +103,7 @@ impl Server {
                 tokio::spawn(async move {
                     match tls {
                         None => serve(stream, act, sender).await,
-                        // Whoever does not trust the certificate goes in the middle of the handshake.
+                        // A client that does not trust the certificate closes during the handshake.
                         Some(tls) => match tls.accept(stream).await {
                             Ok(stream) => serve(stream, act, sender).await,
                             Err(_) => drop(sender.send(Seen::Gone)),
@@ -116,7 +116,7 @@ impl Server {
         Self { address, seen, listening: listening.abort_handle() }
     }
 
-    /// The next thing that it sees.
+    /// The next event.
     ///
     /// # Panics
     ///
@@ -146,7 +146,7 @@ impl Server {
         while self.next().await != Seen::Gone {}
     }
 
-    /// Whether nothing more was seen so far.
+    /// Whether there were no further events so far.
     pub fn saw_nothing_more(&mut self) -> bool {
         self.seen.try_recv().is_err()
     }

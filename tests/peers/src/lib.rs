@@ -1,8 +1,8 @@
-//! The other sides of tasks: small HTTP and SMTP servers on real sockets, in clear and over TLS, which
-//! do what a test writes down and tell it what they saw; and a disk that does not answer.
+//! The servers of tasks: small HTTP and SMTP servers on real sockets, in clear and over TLS, which
+//! follow a test's script and report what they saw; and a disk that does not answer.
 //!
-//! Their certificate is that of `localhost`, signed by an authority that no system knows: whoever is
-//! to trust it is handed [`authority_pem`].
+//! Their certificate is that of `localhost`, signed by an authority that no system knows: a client
+//! that must trust it receives [`authority_pem`].
 
 #![expect(clippy::unwrap_used, reason = "a server that cannot do its part fails its test")]
 
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 pub use disk::HangingDisk;
 pub use tls::{authority, authority_pem};
 
-/// How long a test waits for what only has to happen in the end; CI machines are slow.
+/// How long a test waits for an eventual event; CI machines are slow.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Waits for `future`.

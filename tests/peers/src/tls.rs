@@ -23,7 +23,7 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// Whoever accepts as `localhost` and 127.0.0.1.
+/// The TLS configuration of `localhost` and 127.0.0.1.
 pub(crate) fn acceptor() -> TlsAcceptor {
     let chain = vec![certificate(include_str!("certificates/localhost.pem"))];
     let key = include_bytes!("certificates/localhost.key");

@@ -1,7 +1,7 @@
-//! A private server made of a container, where an engine for Docker Compose runs.
+//! A private server in a container, where an engine for Docker Compose runs.
 //!
-//! One Compose project per server, named like its folder, with a loopback port chosen beforehand: so
-//! the server comes back on the same port after a kill, as one made of processes does.
+//! One Compose project per server, named like its folder, with a loopback port chosen beforehand:
+//! so the server comes back on the same port after a kill, like a server made of processes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use super::installation::Installation;
 /// The file that describes both servers' containers.
 const FILE: &str = include_str!("../../../deploy/servers.compose.yml");
 
-/// A command to the engine; the first `up` may pull an image.
+/// The limit of a command to the engine; the first `up` may pull an image.
 const DEADLINE: Duration = Duration::from_mins(10);
 
-/// A question to the engine.
+/// The limit of a query to the engine.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How Docker Compose is called here: the plugin, or the older program of its own.
+/// The command of Docker Compose: the plugin, or the older separate program.
 #[derive(Debug, Clone)]
 pub(super) struct Compose {
     command: Vec<String>,
@@ -59,7 +59,7 @@ impl Compose {
         service: &'static str,
         mut variables: Vec<(&'static str, OsString)>,
     ) -> Result<Project, ServersError> {
-        // The guard has none of the variables, so the engine is asked by label and not by Compose.
+        // The guard has none of the variables, so it finds the container by its label and not through Compose.
         let script = "docker ps -aq --filter label=com.docker.compose.project={name} \
                       | xargs -r docker rm -fv; \
                       docker network rm {name}_default";

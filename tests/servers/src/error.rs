@@ -1,11 +1,11 @@
-//! What can go wrong while servers are provided, one variant per reaction of the person who reads it.
+//! The errors of providing servers, one variant per reaction of the person who reads it.
 
 use std::path::PathBuf;
 
-/// Why no servers could be provided, or why a private one did not do as it was told.
+/// Why no servers could be provided, or why an action on a private one failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServersError {
-    /// Nothing to start from: install something, or name servers.
+    /// No server and no way to start one: install something, or name servers.
     #[error(
         "no {missing} is installed, no Docker Compose engine runs, and packages cannot be \
          installed from here ({why_not_installed}): install PostgreSQL and RabbitMQ (on Debian or \
@@ -15,7 +15,7 @@ pub enum ServersError {
     NothingToStart {
         /// The server that is missing.
         missing: &'static str,
-        /// What kept the distribution's packages from being installed.
+        /// Why the distribution's packages could not be installed.
         why_not_installed: String,
     },
 
@@ -28,11 +28,11 @@ pub enum ServersError {
     NamedServerSilent {
         /// `DATABASE_URL` or `AMQP_URL`. The value is not repeated: it bears a password.
         variable: &'static str,
-        /// How long was waited and what the last try said.
+        /// How long the wait was, and the error of the last try.
         reason: String,
     },
 
-    /// The system whose servers were asked for cannot be used: build it anew, or do not ask for it.
+    /// The named system cannot be used: build it anew, or unset the variable.
     #[error(
         "{variable} names {}, from which no server can be started: {reason}; \
          scripts/next-servers.sh builds one, and without {variable} this machine's servers are used",
@@ -47,11 +47,11 @@ pub enum ServersError {
         reason: String,
     },
 
-    /// Another version runs than the environment asks for: correct what starts or names the servers,
-    /// or the variable.
+    /// The running version differs from the one that the environment demands: correct the server's
+    /// name, its start, or the variable.
     #[error("{variable} asks for {asked}, and what runs is {running}")]
     OtherVersion {
-        /// The variable that asks.
+        /// The variable that demands it.
         variable: &'static str,
         /// Its part that does not fit.
         asked: String,
@@ -59,26 +59,26 @@ pub enum ServersError {
         running: String,
     },
 
-    /// Programs cannot be given wrong clocks: install the library, or name it.
+    /// No program can run with a wrong clock: install the library, or name it.
     #[error(
         "there is no faketime/libfaketime.so.1 below {folder}, and it cannot be installed from here \
          ({why}): install libfaketime, or name its file in {variable}"
     )]
     NoFaketime {
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: &'static str,
         /// The variable that names it.
         variable: &'static str,
-        /// What kept the distribution's package from being installed.
+        /// Why the distribution's package could not be installed.
         why: String,
     },
 
-    /// There is no connection pooler to put in front of a server: install it.
+    /// No connection pooler is installed: install it.
     #[error(
         "the program pgbouncer is not in PATH, and cannot be installed from here ({why}): install it"
     )]
     NoPgBouncer {
-        /// What kept the distribution's package from being installed.
+        /// Why the distribution's package could not be installed.
         why: String,
     },
 
@@ -87,22 +87,22 @@ pub enum ServersError {
     NotReady {
         /// The server's name.
         server: &'static str,
-        /// What the last try said, or how the process ended.
+        /// The error of the last try, or how the process ended.
         reason: String,
         /// The last lines of its log.
         log_tail: String,
     },
 
-    /// A program that was asked for something refused.
+    /// A program failed.
     #[error("failed to {action}: {reason}")]
     Program {
-        /// What was asked for.
+        /// The action.
         action: String,
-        /// The program's own words.
+        /// The program's own message.
         reason: String,
     },
 
-    /// The file system refused.
+    /// A file operation failed.
     #[error("failed to {action} {}: {source}", path.display())]
     File {
         /// What was tried.
@@ -115,7 +115,7 @@ pub enum ServersError {
 }
 
 impl ServersError {
-    /// Wraps an answer of the operating system with what was tried on which path.
+    /// Wraps an error of the operating system with the action and the path.
     pub(super) fn file(
         action: &'static str,
         path: impl Into<PathBuf>,

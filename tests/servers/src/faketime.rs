@@ -1,4 +1,4 @@
-//! The library by which a program reads a clock that is wrong.
+//! libfaketime, through which a program reads a wrong clock.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use crate::{ServersError, install};
 
 /// Where distributions put it, per architecture.
 const FOLDER: &str = "/usr/lib";
-/// Names another place.
+/// The variable that names another file.
 const VARIABLE: &str = "TEST_FAKETIME";
 
 /// Held while the package is installed: tests beside one another need it at once.
 static INSTALLING: Mutex<()> = Mutex::const_new(());
 
-/// The file of libfaketime, to be named in `LD_PRELOAD`; on Debian and Ubuntu its package is installed
-/// if it is not there, as servers are.
+/// The file of libfaketime, for `LD_PRELOAD`; on Debian and Ubuntu its package is installed if it
+/// is missing, as servers are.
 ///
 /// # Errors
 ///
-/// It is not there and cannot be installed from here.
+/// It is missing and cannot be installed from here.
 pub async fn faketime_library() -> Result<PathBuf, ServersError> {
     if let Some(named) = std::env::var_os(VARIABLE) {
         return Ok(named.into());

@@ -23,11 +23,11 @@ use super::installation::{Installation, Root};
 use super::processes;
 use super::programs::User;
 
-/// What every folder's name starts with. The temporary folder holds others of this platform, which are
-/// not to be swept.
+/// The prefix of every folder's name. The temporary folder also holds other folders of this
+/// platform, which the sweep must leave.
 const NAME_PREFIX: &str = "sexton-server-";
 
-/// At most so many bytes from the end of a log are shown.
+/// How many bytes from the end of a log are shown.
 const LOG_TAIL_BYTES: usize = 3_000;
 
 /// One private server's folder, locked by this process.
@@ -40,7 +40,7 @@ pub(super) struct Folder {
     _lock: File,
 }
 
-/// How a server in a folder is ended by its guard.
+/// How the guard ends a server in a folder.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending<'a> {
     /// The signal that ends it at once, without `SIG`.

@@ -5,8 +5,8 @@
 //! from a pipe which only the owner holds, and end the server when the pipe ends. An orderly shutdown
 //! takes the same way: there is one path, and every run exercises it.
 //!
-//! What is left if guard and owner are killed together (a container torn down, a power cut) is swept
-//! at the next start: see [`super::folder`].
+//! If guard and owner are killed together (a container torn down, a power cut), the next start
+//! sweeps what is left: see [`super::folder`].
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;

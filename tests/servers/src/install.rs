@@ -11,11 +11,10 @@ const SCRIPT: &str = include_str!("install-debian.sh");
 /// Downloads included; RabbitMQ brings Erlang along, about 40 MB.
 const DEADLINE: Duration = Duration::from_mins(15);
 
-/// The last characters of apt's own words that are repeated in an error.
+/// How many of the last characters of apt's output an error repeats.
 const REASON_CHARS: usize = 600;
 
-/// Installs `package`, as root or with a sudo that asks no password. The error says in a person's
-/// words why not.
+/// Installs `package`, as root or with a sudo that needs no password. The error tells a person why that failed.
 pub(super) async fn package(package: &str) -> Result<(), String> {
     if !Path::new("/etc/debian_version").exists() {
         return Err("this is neither Debian nor Ubuntu".into());
@@ -50,7 +49,7 @@ async fn sudo_asks_nothing() -> bool {
     sudo.status().await.is_ok_and(|status| status.success())
 }
 
-/// The one thing here that changes the machine, and takes a minute: it is said before it is done.
+/// The only step that changes the machine, which takes a minute: it is announced first.
 fn log(package: &str) {
     eprintln!("servers: installing the package {package} with apt-get; its service is not started");
 }

@@ -1,10 +1,10 @@
-//! Where a server's programs belong: to this machine, or to another system whose files lie in a folder.
+//! The system of a server's programs: this machine, or another system whose files are in a folder.
 //!
-//! The second is how one machine runs another generation of servers: a *root* is a folder that holds a
-//! whole distribution, programs and libraries, and a program is run in it by chroot. Such a server
-//! differs from others in nothing but its root. Its folder lies inside of the root, and the system
-//! shows the working directory of its processes with its path from outside, so they are found, frozen
-//! and killed as all others are.
+//! The second lets one machine run another generation of servers: a *root* is a folder with a whole
+//! distribution, programs and libraries, and programs run in it by chroot. Such a server differs
+//! from others in nothing but its root. Its folder is inside the root, and the kernel shows the
+//! working directory of its processes with its path from outside, so they are found, frozen and
+//! killed like all others.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,7 +21,7 @@ const VARIABLE: &str = "TEST_SERVERS_ROOT";
 /// Where servers' folders are created, seen from inside of the root.
 const FOLDERS: &str = "srv";
 
-/// The system whose programs a server is made of, and whom they run as.
+/// The system of a server's programs, and the user that they run as.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Installation {
     /// The other system; `None` is this machine itself.
@@ -43,8 +43,8 @@ impl Installation {
         Self { root: None, user }
     }
 
-    /// A command that runs `program`, with its path as the server sees it, in the folder `run`, and with
-    /// nothing in its environment but a search path.
+    /// A command that runs `program`, with its path as the server sees it, in the folder `run`,
+    /// with nothing but a search path in its environment.
     pub(super) fn command(&self, program: &Path, run: &Path) -> Command {
         let Some(root) = &self.root else {
             let mut command = Command::new(program);
@@ -55,9 +55,8 @@ impl Installation {
             return command;
         };
         // It changes root, folder and user and becomes the program: no process in between, and no
-        // moment in which the working directory is another than `run`. What is mounted for the
-        // program is mounted for it alone: nothing of it outlives the program, and whoever deletes
-        // the root meanwhile deletes files of the root only.
+        // moment in which the working directory is not `run`. Only the program sees its mounts,
+        // which do not outlive it, so deleting the root deletes files of the root only.
         let mut command = Command::new(&root.unshare);
         command.args(["--mount", "--mount-proc"]);
         command.arg(argument("--root=", &root.path)).arg(argument("--wd=", &root.seen(run)));
@@ -80,7 +79,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// [`ServersError::UnusableRoot`]: what was asked for is not replaced by something else.
+    /// [`ServersError::UnusableRoot`]: a named root is never replaced by something else.
     pub(super) fn named() -> Result<Option<Self>, ServersError> {
         let Some(folder) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
             return Ok(None);
@@ -104,7 +103,7 @@ impl Root {
         Ok(Some(Self { path, unshare }))
     }
 
-    /// That this root lacks `program`.
+    /// The error that this root lacks `program`.
     pub(super) fn lacks(&self, program: &'static str) -> ServersError {
         ServersError::UnusableRoot {
             variable: VARIABLE,
@@ -118,16 +117,15 @@ impl Root {
         self.path.join(inside)
     }
 
-    /// A path of this machine, from inside of the root. What is not in the root has none and stays as
-    /// it is.
+    /// A path of this machine, from inside the root. A path outside the root stays unchanged.
     pub(super) fn seen(&self, path: &Path) -> PathBuf {
         path.strip_prefix(&self.path).map_or_else(|_| path.to_owned(), |p| Path::new("/").join(p))
     }
 
-    /// Where servers' folders are created, from outside; it is created if it is not there.
+    /// Where servers' folders are created, from outside; created if it does not exist.
     pub(super) fn folders(&self) -> PathBuf {
         let folders = self.path(FOLDERS);
-        // What keeps it from being created keeps the servers' folders from it too, and is told there.
+        // A failure here prevents the servers' folders too, and is reported there.
         fs::create_dir_all(&folders).ok();
         folders
     }

@@ -26,7 +26,7 @@ const LISTEN_DEADLINE: Duration = Duration::from_secs(15);
 /// How long an orderly stop may take before the rest is killed.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Between two looks at a process that shall end.
+/// The time between two checks of a process that is ending.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One program of a server.
@@ -35,11 +35,11 @@ pub(super) struct Launch {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(&'static str, OsString)>,
-    /// A port it listens on, to be awaited before the next program is started.
+    /// The port on which it listens, if the next program must wait for that.
     pub(super) port: Option<u16>,
 }
 
-/// What a server consists of.
+/// The programs of a server.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// Run to its end in an empty run folder: creates the data.
@@ -133,7 +133,7 @@ impl Instance {
         })
     }
 
-    /// Starts the server's programs; the main one is not awaited.
+    /// Starts the server's programs; does not wait for the main one.
     pub(super) async fn start(&mut self) -> Result<(), ServersError> {
         for launch in &self.programs.serve {
             let mut child = launch.spawn(&self.folder)?;
@@ -150,7 +150,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Kills the server, deletes all it knew, and creates it anew; it is not started.
+    /// Kills the server, deletes all its data, and creates it anew without starting it.
     pub(super) async fn renew(&mut self) -> Result<(), ServersError> {
         self.kill().await?;
         self.folder.delete_run()?;
@@ -163,11 +163,11 @@ impl Instance {
         how_it_ended(self.children.last_mut()?)
     }
 
-    /// Stops the main program in good order, then ends what is left of the others.
+    /// Stops the main program in good order, then kills the others.
     pub(super) async fn stop(&mut self) -> Result<(), ServersError> {
         self.signal(Signal::CONT);
         if let Some(main) = self.children.last_mut() {
-            // Waited for nowhere else, so the id still is this child's.
+            // No other code waits for this child, so the id is still its own.
             if let (Ok(None), Some(pid)) = (main.try_wait(), Pid::from_raw(main.id() as i32)) {
                 kill_process(pid, self.programs.stop_signal).ok();
             }

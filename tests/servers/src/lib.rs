@@ -1,6 +1,6 @@
 //! PostgreSQL and RabbitMQ for the demo and the tests, on whatever machine this is.
 //!
-//! [`provide`] takes the first of these, for each of the two servers by itself:
+//! [`provide`] takes the first of these that is possible, for each of the two servers:
 //!
 //! 1. `DATABASE_URL` or `AMQP_URL`, if set, names a *server*. Databases and namespaces are created and
 //!    dropped there by those who need them; the named database itself is never touched.
@@ -58,7 +58,7 @@ const NAMED_DEADLINE: Duration = Duration::from_secs(30);
 
 static SHARED: OnceCell<Servers> = OnceCell::const_new();
 
-/// Which servers somebody needs.
+/// The servers that the caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needed {
     /// PostgreSQL and RabbitMQ.
@@ -86,13 +86,13 @@ pub struct Servers {
 ///
 /// # Errors
 ///
-/// A [`ServersError`] that tells what to do. Nothing is left running then.
+/// A [`ServersError`] that says what to do. Nothing is left running then.
 pub async fn provide(needed: Needed) -> Result<Servers, ServersError> {
     provide_with(needed, Durability::Fast).await
 }
 
-/// As [`provide`]; what is started keeps what was committed through a loss of power, as servers that
-/// people use do: for measurements.
+/// As [`provide`]; started servers keep committed data through a power cut, as production servers
+/// do: for measurements.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub async fn shared() -> Result<&'static Servers, ServersError> {
     SHARED.get_or_try_init(|| provide(Needed::Both)).await
 }
 
-/// The shared pair, if somebody has asked for it already.
+/// The shared pair, if it has already been provided.
 pub fn started() -> Option<&'static Servers> {
     SHARED.get()
 }
@@ -187,7 +187,7 @@ async fn provide_postgres(
         outcome.await.map_err(|reason| silent(VARIABLE, reason))?;
         return Ok((url, None));
     }
-    // Nobody kills this one: tests that kill a server start their own.
+    // No test kills this one: tests that kill a server start their own.
     let options = PostgresOptions { durability, ..Default::default() };
     let server = PostgresServer::start_private(options).await?;
     Ok((server.url().to_owned(), Some(server)))

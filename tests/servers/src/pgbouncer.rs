@@ -1,4 +1,4 @@
-//! A private PgBouncer in front of a PostgreSQL, for tests of what a connection pooler does to a program's sessions.
+//! A private PgBouncer in front of a PostgreSQL, for tests of a connection pooler's effects on sessions.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,8 @@ impl PgBouncer {
     ///
     /// # Errors
     ///
-    /// [`ServersError::NoPgBouncer`]: it is not there and cannot be installed from here. Those of starting a program.
+    /// [`ServersError::NoPgBouncer`] if it is missing and cannot be installed from here, and errors
+    /// of the program's start.
     pub async fn start(database_url: &str, pool_mode: &str) -> Result<Self, ServersError> {
         Self::start_with(database_url, pool_mode, IGNORED).await
     }
@@ -88,7 +89,7 @@ impl PgBouncer {
         Ok(Self { url: server.into(), _instance: instance })
     }
 
-    /// The same database's URL, by way of this pooler.
+    /// The same database's URL, through this pooler.
     pub fn url(&self) -> &str {
         &self.url
     }

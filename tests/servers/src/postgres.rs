@@ -18,29 +18,29 @@ use super::{ports, ready, versions};
 
 const NAME: &str = "PostgreSQL";
 
-/// Two seconds on an idle machine; recovery after a kill and a busy machine are allowed for.
+/// Two seconds on an idle machine; the rest is for recovery after a kill and a busy machine.
 const READY_DEADLINE: Duration = Duration::from_mins(1);
 
-/// How many times another port is tried.
+/// How often another port is tried.
 const PORT_TRIES: usize = 3;
 
-/// Whether what was committed survives a kill.
+/// Whether committed data survive a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// `fsync` stays on: for servers that are killed, and for measurements.
     #[default]
     Full,
-    /// `fsync` off: saves the disk where nobody pulls the plug. `synchronous_commit` stays as it is,
-    /// so the order of events is the real one.
+    /// `fsync` off: saves disk writes where no power is cut. `synchronous_commit` stays on, so the
+    /// order of events is the real one.
     Fast,
 }
 
-/// What may differ between private servers.
+/// The options of a private server.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresOptions {
-    /// Whether what was committed survives a kill.
+    /// Whether committed data survive a kill.
     pub durability: Durability,
-    /// At most so many connections; tests run in parallel, each with pools of its own.
+    /// The most connections; tests run in parallel, each with its own pools.
     pub max_connections: u16,
     /// Whether its clock can be set: [`PostgresServer::set_clock`].
     pub own_clock: bool,
@@ -86,7 +86,7 @@ impl PostgresServer {
         options: PostgresOptions,
     ) -> Result<Self, ServersError> {
         let [port] = ports::free()?;
-        // Others on this machine reach the port too; a superuser without a password would be theirs.
+        // Other users of this machine can reach the port too, so the superuser needs a password.
         let password = Uuid::new_v4().simple().to_string();
         let url = format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres");
         let mut clock = None;
@@ -160,7 +160,7 @@ impl PostgresServer {
         self.start().await
     }
 
-    /// Freezes every process of the server (SIGSTOP): connections stay open and nobody answers.
+    /// Freezes every process of the server (SIGSTOP): connections stay open without an answer.
     pub async fn pause(&self) -> Result<(), ServersError> {
         self.runner.pause().await
     }
@@ -176,12 +176,12 @@ impl PostgresServer {
         self.start().await
     }
 
-    /// Sets the server's clock to so many seconds beside this machine's, from now on and for every process of
-    /// it; how fast time passes, and what its timers measure, stays as it is.
+    /// Sets the clock of all the server's processes this many seconds ahead of this machine's
+    /// (negative: behind); how fast time passes, and what timers measure, does not change.
     ///
     /// # Errors
     ///
-    /// It was not started with a clock of its own, or the file that says so cannot be written.
+    /// It was not started with a clock that can be set, or the clock's file cannot be written.
     pub fn set_clock(&self, seconds: i64) -> Result<(), ServersError> {
         match &self.clock {
             Some(clock) => clock.set(seconds),
@@ -202,7 +202,7 @@ impl PostgresServer {
 
 fn initdb(programs: &PostgresPrograms, folder: &Folder, password: &Path) -> Launch {
     let mut arguments: Vec<OsString> = vec!["-D".into(), folder.seen(&folder.run()).into()];
-    // `password` and not scram: its four thousand rounds would be most of a short test's time.
+    // `password` and not scram, whose four thousand rounds would take most of a short test's time.
     let settings = ["-U", "postgres", "-A", "password", "-E", "UTF8", "--locale=C", "--no-sync"];
     arguments.extend(settings.map(OsString::from));
     arguments.extend(["--pwfile".into(), folder.seen(password).into()]);
@@ -216,7 +216,7 @@ fn postgres(
     options: PostgresOptions,
 ) -> Launch {
     let mut arguments: Vec<OsString> = vec!["-D".into(), folder.seen(&folder.run()).into()];
-    // No socket file: its folder may belong to somebody else, and its path has a short limit.
+    // No socket file: its folder may belong to another user, and its path has a short limit.
     arguments.extend(["-h", "127.0.0.1", "-k", ""].map(OsString::from));
     arguments.extend(["-p".into(), port.to_string().into()]);
     let mut settings = vec![format!("max_connections={}", options.max_connections)];

@@ -1,11 +1,11 @@
 //! Which processes belong to a private server, and signals to all of them.
 //!
-//! A process belongs to a server exactly if its working directory *is* the server's run folder. That
-//! holds for what a process group or a parent's list of children misses: PostgreSQL puts each backend
-//! into a session of its own, RabbitMQ is a shell script around a virtual machine with helpers, and
-//! children of a killed parent are adopted by somebody else. It also survives a reused process id,
-//! which a pid file does not. The price: a shell that somebody left inside a run folder is taken for
-//! part of the server. Nobody has a reason to be there, the logs are one folder above.
+//! A process belongs to a server exactly if its working directory *is* the server's run folder.
+//! That also finds processes that a process group or a parent's list of children misses: PostgreSQL
+//! puts each backend into a separate session, RabbitMQ is a shell script around a virtual machine
+//! with helpers, and children of a killed parent get another parent. It also survives a reused
+//! process id, which a pid file does not. The price: a shell that a person left inside a run folder
+//! counts as part of the server. Nobody has a reason to be there; the logs are one folder above.
 //!
 //! Reads `/proc`, so it knows Linux only.
 
@@ -21,7 +21,7 @@ use super::error::ServersError;
 /// waiting for a disk.
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Between two looks at `/proc`.
+/// The time between two readings of `/proc`.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether processes can be found here at all.
@@ -41,9 +41,9 @@ pub(super) fn belonging_to(run_folder: &Path) -> Vec<Pid> {
         .collect()
 }
 
-/// Sends `signal` to every process of `run_folder`; returns which there were.
+/// Sends `signal` to every process of `run_folder`; returns the processes.
 ///
-/// A process that ends between the look and the signal is no error: that is what was wanted.
+/// A process that ends between the reading and the signal is no error, since it is gone as intended.
 pub(super) fn signal_all(run_folder: &Path, signal: Signal) -> Vec<Pid> {
     let pids = belonging_to(run_folder);
     for pid in &pids {
@@ -52,11 +52,11 @@ pub(super) fn signal_all(run_folder: &Path, signal: Signal) -> Vec<Pid> {
     pids
 }
 
-/// SIGKILLs every process of `run_folder`, again and again until none is left, since one may have
-/// forked between the look and the signal, and waits until the kernel has taken all of them apart.
+/// SIGKILLs every process of `run_folder`, repeatedly until none is left, since one may have forked
+/// between the reading and the signal, and waits until the kernel has removed all of them.
 ///
-/// The second part is what makes their ports free. A dying process gives up its working directory
-/// before its sockets, and its first thread is a zombie while others still hold them.
+/// The second part frees their ports. A dying process gives up its working directory before its
+/// sockets, and its first thread is a zombie while others still hold them.
 pub(super) async fn kill_all(run_folder: &Path) -> Result<(), ServersError> {
     let deadline = Instant::now() + KILL_DEADLINE;
     let mut dying = Vec::new();

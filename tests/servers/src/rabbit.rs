@@ -19,7 +19,7 @@ use super::{ports, ready, versions};
 
 const NAME: &str = "RabbitMQ";
 
-/// Four seconds on an idle machine with 3.10, fourteen with 4.0; a busy machine is allowed for.
+/// Four seconds on an idle machine with 3.10, fourteen with 4.0; the rest is for a busy machine.
 const READY_DEADLINE: Duration = Duration::from_mins(5);
 
 /// A virtual machine starts for each command.
@@ -33,7 +33,7 @@ const PORT_TRIES: usize = 3;
 const ERLANG_ARGUMENTS: &str = "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1} \
                                 +sbwt none +sbwtdcpu none +sbwtdio none";
 
-/// What may differ between private servers.
+/// The options of a private server.
 #[derive(Debug, Clone, Default)]
 pub struct RabbitOptions {
     /// Further lines of `rabbitmq.conf`, for example `consumer_timeout = 10000` (milliseconds).
@@ -99,7 +99,7 @@ impl RabbitServer {
             Source::Compose(compose) => {
                 let variables = vec![("SERVER_PORT", port.to_string().into())];
                 let project = compose.project("rabbitmq", variables)?;
-                // In a container, clients come from outside of the loopback address.
+                // Clients of a container do not come from the loopback address.
                 lines.push("loopback_users = none".into());
                 project.write_shared("rabbitmq.conf", &(lines.join("\n") + "\n"))?;
                 Runner::Container(project)
@@ -142,17 +142,17 @@ impl RabbitServer {
         instance.run(&Launch { arguments, ..control.clone() }, CONTROL_DEADLINE).await
     }
 
-    /// Stops the server in good order; clients are told so.
+    /// Stops the server in good order, with a notice to its clients.
     pub async fn stop(&mut self) -> Result<(), ServersError> {
         self.runner.stop().await
     }
 
     /// SIGKILLs every process of the server, as a power cut would.
     ///
-    /// RabbitMQ (3.10 and 4.0 alike) writes its register of quorum queues to disk every half second. A
-    /// queue declared less than that before the kill is still known afterwards, but every operation on
-    /// it times out: seen with kills up to 300 ms after the declaration, not with 1 s. A test that
-    /// declares and kills at once meets that instead of what it is about.
+    /// RabbitMQ (3.10 and 4.0 alike) writes its list of quorum queues to disk every half second. A
+    /// queue declared less than that before the kill still exists afterwards, but every operation
+    /// on it times out: seen with kills up to 300 ms after the declaration, not with 1 s. A test
+    /// that declares and kills at once would meet that instead of its own subject.
     pub async fn kill(&mut self) -> Result<(), ServersError> {
         self.runner.kill().await
     }
@@ -164,7 +164,7 @@ impl RabbitServer {
         self.start().await
     }
 
-    /// Freezes every process of the server (SIGSTOP): connections stay open and nobody answers.
+    /// Freezes every process of the server (SIGSTOP): connections stay open without an answer.
     pub async fn pause(&self) -> Result<(), ServersError> {
         self.runner.pause().await
     }
@@ -197,7 +197,7 @@ fn rabbitmqctl(programs: &RabbitPrograms, server: &Launch) -> Launch {
     Launch { program: programs.server.with_file_name("rabbitmqctl"), ..server.clone() }
 }
 
-/// The port mapper, in the foreground and as a child. Left to itself, the server starts one as a
+/// The port mapper, in the foreground and as a child. The server itself would start one as a
 /// daemon, which nobody ends.
 fn epmd(programs: &RabbitPrograms, port: u16) -> Launch {
     Launch {

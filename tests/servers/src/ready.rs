@@ -1,4 +1,4 @@
-//! Readiness, asked the only way that counts: by connecting as a client does.
+//! Readiness, tested the only way that counts: by connecting as a client does.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What a private server runs as: processes or a container, with the same verbs for both.
+//! The two kinds of private servers, processes or a container, with the same methods for both.
 //!
-//! Knows neither PostgreSQL nor RabbitMQ: how to connect is handed in.
+//! Knows neither PostgreSQL nor RabbitMQ: the caller provides the connection test.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a private server comes from: a root that the environment names, installed programs, a
+//! The source of a private server: a root that the environment names, installed programs, a
 //! container, or packages installed now.
 
 use tokio::sync::Mutex;
@@ -13,7 +13,7 @@ use super::programs::{PostgresPrograms, RabbitPrograms};
 /// Packages are installed by one test at a time; the others find them installed.
 static INSTALLING: Mutex<()> = Mutex::const_new(());
 
-/// What a private server is made of.
+/// The source of a private server.
 #[derive(Debug, Clone)]
 pub(super) enum Source<P> {
     /// Programs of this machine.
@@ -22,7 +22,7 @@ pub(super) enum Source<P> {
     Compose(Compose),
 }
 
-/// What a private PostgreSQL can be made of here.
+/// The source of a private PostgreSQL here.
 pub(super) async fn postgres() -> Result<Source<PostgresPrograms>, ServersError> {
     if let Some(root) = Root::named()? {
         let programs = PostgresPrograms::find_in(&root);
@@ -31,7 +31,7 @@ pub(super) async fn postgres() -> Result<Source<PostgresPrograms>, ServersError>
     choose("PostgreSQL", "postgresql", PostgresPrograms::find).await
 }
 
-/// What a private RabbitMQ can be made of here.
+/// The source of a private RabbitMQ here.
 pub(super) async fn rabbit() -> Result<Source<RabbitPrograms>, ServersError> {
     if let Some(root) = Root::named()? {
         let programs = RabbitPrograms::find_in(&root);

@@ -1,7 +1,7 @@
-//! `make bench-graveyard`: how long the questions about the graveyard take among many executions.
+//! `make bench-graveyard`: how long queries of the failed executions take among many executions.
 //!
-//! Fills a database of its own on the servers that tests use, asks each question so many times, prints the
-//! table and writes it into the document.
+//! Fills its own database on the test servers, runs each query `rounds` times, prints the table and
+//! writes it into the document.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,19 @@ use sexton_tests::database::TestDatabase;
 use sexton_tests::failed::{Size, fill, measure, table};
 use sexton_tests::{commit, reliability};
 
-/// How long the questions about the graveyard take.
+/// Measures queries of the failed executions
 #[derive(Debug, Parser)]
 struct Arguments {
     /// How many executions; a tenth of them is failed
     #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(i64).range(1_000..=100_000_000))]
     scale: i64,
-    /// How often each question is asked
+    /// How often each query runs
     #[arg(long, default_value_t = 200)]
     rounds: usize,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
-    /// End with an error if a p99 is above so many milliseconds
+    /// End with an error if a p99 exceeds this many milliseconds
     #[arg(long)]
     limit_ms: Option<f64>,
 }

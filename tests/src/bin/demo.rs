@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use sexton_tests::demo::{self, Options, up};
 
-/// Sexton at work, on servers and in a database of its own.
+/// Runs Sexton on its own servers and in its own database
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -21,7 +21,7 @@ enum Command {
         /// Start no workers, which must make the demo fail
         #[arg(long)]
         without_workers: bool,
-        /// How long it may take, such as 90s
+        /// The limit of the whole demo, such as 90s
         #[arg(long, default_value = "110s", value_parser = duration)]
         limit: Duration,
     },
@@ -36,7 +36,7 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct State {
-    /// Where it is recorded what runs; by default under cargo's target folder
+    /// Where the state of the running platform is recorded; by default under cargo's target folder
     #[arg(long)]
     state_folder: Option<PathBuf>,
 }

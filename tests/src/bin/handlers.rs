@@ -1,5 +1,5 @@
-//! A worker with handlers, for the tests in `tests/it/process/handlers`: what a user's program looks like,
-//! and does wrong.
+//! A worker with handlers, for the tests in `tests/it/process/handlers`: what a user's program
+//! looks like, and its possible mistakes.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use sexton_worker::handler::{HandlerOptions, Reason};
 use sexton_worker::sqlx::Connection as _;
 use sexton_worker::{Completion, Ctx, HandlerError, Worker, sqlx};
 
-/// What a handler is to do, at its first attempt where it is something bad; the next succeeds.
+/// What a handler does at its first attempt, if that is something bad; the next attempt succeeds.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 enum Order {
@@ -18,18 +18,18 @@ enum Order {
     Fail,
     FailWithWait,
     FailForGood,
-    /// Is too early three times.
+    /// Answers three times that it is too early.
     Snooze,
     Panic,
-    /// Waits for the word to stop, clears up, and fails.
+    /// Waits for the stop signal, cleans up, and fails.
     Obey,
-    /// Hears nothing.
+    /// Ignores every signal.
     Hang,
-    /// Waits without letting go of its thread.
+    /// Waits and blocks its thread.
     Block {
         ms: u64,
     },
-    /// The same, until the file `release` is there.
+    /// Blocks its thread until the file `release` exists.
     Hold,
 }
 
@@ -101,17 +101,17 @@ async fn transfer(ctx: Ctx, transfer: Transfer) -> Result<Completion<i64>, Handl
     Ok(ctx.complete_in(tx).with(cents))
 }
 
-/// Runs the statements one by one in its transaction, and completes in it unless it is to fail.
+/// Runs the statements one by one in its transaction, and completes in it unless it must fail.
 #[derive(Deserialize)]
 struct Statements {
     run: Vec<String>,
     #[serde(default)]
     fail: bool,
-    /// What is run before in a transaction within: this is committed,
+    /// Runs first, in a nested transaction that is committed.
     nested: Option<String>,
-    /// and this is not.
+    /// Runs first, in a nested transaction that is dropped.
     dropped: Option<String>,
-    /// It leaves something behind that holds its thread until the file `release` is there.
+    /// Leaves something behind that holds its thread until the file `release` exists.
     #[serde(default)]
     hold: bool,
 }
@@ -143,8 +143,8 @@ enum Careless {
     Forget {
         run: Vec<String>,
     },
-    /// Leaves it to a task of its own, whose end the file `detached` tells, and answers when the file
-    /// `release` is there.
+    /// Moves the transaction into a separate task, whose end the file `detached` records, and
+    /// answers when the file `release` exists.
     Detach {
         run: Vec<String>,
     },
@@ -175,7 +175,7 @@ async fn careless(ctx: Ctx, careless: Careless) -> Result<(), HandlerError> {
     Ok(())
 }
 
-/// What the params of `ship` must hold.
+/// The schema of the params of `ship`.
 const PARCEL: &str = r#"{
     "type": "object",
     "required": ["parcel", "to"],

@@ -1,4 +1,4 @@
-//! What has happened between two looks at an execution. Pure: rows in, events out.
+//! The events between two readings of an execution. Pure: rows in, events out.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -14,28 +14,28 @@ pub(super) struct Event {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// A scheduler has claimed a firing, so long after it was due.
+    /// A scheduler has claimed a firing; `late` after it was due.
     Fired { by: String, late: TimeDelta },
-    /// Somebody has triggered the job.
+    /// A person or program has triggered the job.
     Triggered,
     /// A worker has opened an attempt that follows no failed one.
     Ran { number: i32, worker: String },
-    /// An attempt has ended badly; if it is to be retried, after which wait.
+    /// An attempt has failed; `again_in` is the wait before its retry.
     Failed { number: i32, message: String, again_in: Option<TimeDelta> },
     /// An attempt's worker is gone.
     Lost { number: i32, worker: String },
-    /// A worker has opened an attempt, so long after the one before had failed.
+    /// A worker has opened an attempt, `after` the one before had failed.
     Retried { number: i32, worker: String, after: TimeDelta, was_lost: bool },
-    /// All attempts are used up: it is in the failed queue.
+    /// All attempts are used up: its ticket is in the failed queue.
     Parked { attempts: usize },
-    /// An operator has put it back.
+    /// An operator has requeued it.
     Requeued { by: String },
-    /// It is done.
+    /// It has succeeded.
     Succeeded { attempts: usize, was_requeued: bool, was_lost: bool },
 }
 
-/// What has happened to an execution since it was like `before` (`None`: it did not exist), in the
-/// order in which it happened.
+/// The events since the execution was like `before` (`None`: it did not exist), in the order in
+/// which they happened.
 pub(super) fn changes(before: Option<&Execution>, after: &Execution) -> Vec<Event> {
     let mut events = Vec::new();
     if before.is_none() {
@@ -59,7 +59,7 @@ pub(super) fn changes(before: Option<&Execution>, after: &Execution) -> Vec<Even
     if before.is_none_or(|before| before.state != after.state) {
         events.extend(arrived(after));
     }
-    // Of the same instant is what one statement wrote: the order of appearance is the logical one.
+    // One statement wrote all events of the same instant: the order of appearance is the logical one.
     events.sort_by_key(|event| event.at);
     events
 }

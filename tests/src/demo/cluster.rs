@@ -9,14 +9,13 @@ use tokio::time::Instant;
 
 use crate::platform::{Platform, Program};
 
-/// How long a worker's silence goes unnoticed, in milliseconds: short, so that the demo's audience
-/// need not wait for the end of a killed worker's lease.
+/// The lease, in milliseconds: short, so that the demo's audience need not wait long after a worker's death.
 const LEASE_MS: &str = "5000";
 
-/// Between two looks at programs that are to end.
+/// The time between two checks of programs that are stopping.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What runs. Dropped: nothing is left of it.
+/// The running platform. Dropping it stops and deletes everything.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) schedulers: Vec<Program>,
@@ -25,7 +24,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Creates a database and a namespace that bear `name`, and migrates through `sexton migrate`.
+    /// Creates a database and a namespace called `name`, and migrates through `sexton migrate`.
     pub(super) async fn build(servers: &Servers, name: &str) -> Result<Self> {
         let (database, broker) = (&servers.database_url, &servers.amqp_url);
         let platform = Platform::unmigrated_on(database, broker, name).await?;
@@ -34,8 +33,8 @@ impl Cluster {
         Ok(Self { schedulers: Vec::new(), workers: Vec::new(), platform })
     }
 
-    /// Starts two of each, the workers with the catalogue at `tasks`, and waits until all are ready.
-    /// Without a catalogue there are no workers.
+    /// Starts two of each, the workers with the catalogue at `tasks`, and waits until all are
+    /// ready. Without a catalogue there are no workers.
     pub(super) async fn start(&mut self, tasks: Option<&Path>) -> Result<()> {
         for name in ["scheduler-1", "scheduler-2"] {
             self.schedulers.push(self.platform.start_scheduler(name, &[])?);
@@ -62,7 +61,7 @@ impl Cluster {
         self.schedulers.iter_mut().chain(&mut self.workers)
     }
 
-    /// Ends the programs in good order, for `deadline` at most, and deletes all.
+    /// Stops the programs in good order, within `deadline`, and deletes everything.
     pub(super) async fn stop(self, deadline: Duration) {
         self.programs().for_each(Program::terminate);
         let end = Instant::now() + deadline;
@@ -71,7 +70,7 @@ impl Cluster {
         }
     }
 
-    /// Kills the program called `name` with SIGKILL; its process id, or `None` if there is none.
+    /// Kills the program called `name` with SIGKILL; returns its process id, or `None` if there is none.
     pub(super) fn kill(&mut self, name: &str) -> Option<u32> {
         let program = self.programs_mut().find(|program| program.name() == name)?;
         program.kill();

@@ -1,7 +1,7 @@
-//! Which events become lines, and what the lines say.
+//! Which events become lines, and their texts.
 //!
-//! The first execution of each job is told in full, later ones in one line at their end: a reader can
-//! follow a story, not a log. An execution that gets into trouble is told in full from there on.
+//! The first execution of each job is shown in full, later ones in one line at their end, so that a
+//! reader can follow. An execution that gets into trouble is shown in full from there on.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::changes::EventKind;
 use super::output::{Output, Tone};
 use super::rows::Execution;
 
-/// Less is called "at once".
+/// Anything shorter is called "at once".
 const IMMEDIATE: TimeDelta = TimeDelta::milliseconds(500);
 
-/// Chooses and words the lines.
+/// Chooses the events and writes their lines.
 #[derive(Debug, Default)]
 pub(super) struct EventPrinter {
     first: HashMap<String, Uuid>,
@@ -24,7 +24,7 @@ pub(super) struct EventPrinter {
 }
 
 impl EventPrinter {
-    /// Says what happened to `execution`, if it is worth a line.
+    /// Prints what happened to `execution`, if it is worth a line.
     pub(super) fn print_event(
         &mut self,
         output: &Output,

@@ -1,4 +1,4 @@
-//! What the demo has to show, and what of it was observed.
+//! The goals of the demo, and which of them were observed.
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::changes::EventKind;
 use super::rows::Totals;
 
-/// What is to be observed, in the order of the summary.
+/// Something to be observed, in the order of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Goal {
     Fired,
@@ -45,7 +45,7 @@ impl Goal {
         Self::Complete,
     ];
 
-    /// As the summary and the list of what is missing name it.
+    /// The name in the summary and in the list of missing goals.
     fn title(self) -> &'static str {
         match self {
             Self::Fired => "fired",
@@ -72,19 +72,19 @@ impl Goal {
 pub(super) struct Ledger([(u64, Option<Uuid>); Goal::ALL.len()]);
 
 impl Ledger {
-    /// Writes down one observation.
+    /// Records one observation.
     pub(super) fn observe(&mut self, goal: Goal, id: Option<Uuid>) {
         self.count(goal, 1, id);
     }
 
-    /// Writes down several at once.
+    /// Records several at once.
     pub(super) fn count(&mut self, goal: Goal, times: u64, id: Option<Uuid>) {
         let (count, example) = &mut self.0[goal as usize];
         *count += times;
         *example = example.or(id);
     }
 
-    /// Writes down what an event shows.
+    /// Records what an event shows.
     pub(super) fn note(&mut self, id: Uuid, what: &EventKind) {
         let goals: &[Goal] = match what {
             EventKind::Fired { .. } => &[Goal::Fired],
@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    /// The titles of what was not observed.
+    /// The titles of the goals that were not observed.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let missing = |goal: &Goal| self.0[*goal as usize].0 == 0;
         Goal::ALL.into_iter().filter(missing).map(Goal::title).collect()
@@ -130,7 +130,7 @@ impl Ledger {
     }
 }
 
-/// What the numbers of the whole run must be.
+/// The numbers of the whole run, for the final check.
 pub(super) struct Balance {
     /// The rows' numbers.
     pub(super) totals: Totals,

@@ -1,4 +1,4 @@
-//! Watching the rows: each look tells what is new and writes down what was observed.
+//! Watches the rows: each reading prints the new events and records the goals.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -15,17 +15,17 @@ use super::ledger::{Goal, Ledger};
 use super::output::Output;
 use super::rows::{self, Execution};
 
-/// Between two looks at the rows.
+/// The time between two readings of the rows.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The run of the demo.
+/// The observer of one run.
 pub(super) struct Observer<'a> {
     pub(super) cluster: &'a mut Cluster,
     pub(super) output: &'a Output,
     pub(super) ledger: Ledger,
-    /// As of the last look.
+    /// The executions as of the last reading.
     pub(super) seen: BTreeMap<Uuid, Execution>,
-    /// Programs that the demo has killed, and when it did so last.
+    /// The programs that the demo has killed, and when it last did.
     killed: HashSet<String>,
     killed_at: Option<DateTime<Utc>>,
     printer: EventPrinter,
@@ -55,11 +55,11 @@ impl<'a> Observer<'a> {
         })
     }
 
-    /// Looks at the rows until `check` has an answer.
+    /// Reads the rows until `check` has an answer.
     ///
     /// # Errors
     ///
-    /// The time was up before `what`; a program that has ended by itself; a database that does not answer.
+    /// The deadline passed before `what`; a program ended by itself; the database does not answer.
     pub(super) async fn until<T>(
         &mut self,
         what: &'static str,
@@ -84,7 +84,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Reads the rows, tells what is new and writes it down.
+    /// Reads the rows, prints the new events and records the goals.
     pub(super) async fn look(&mut self) -> Result<()> {
         let rows = rows::executions(self.cluster.platform.store().pool()).await?;
         let mut news: Vec<_> = rows
@@ -109,7 +109,7 @@ impl<'a> Observer<'a> {
         Ok(())
     }
 
-    /// Kills a program with SIGKILL; its process id, or `None` if there is none of this name.
+    /// Kills a program with SIGKILL; returns its process id, or `None` if there is none of this name.
     pub(super) fn kill(&mut self, name: &str) -> Option<u32> {
         let pid = self.cluster.kill(name)?;
         self.killed.insert(name.to_owned());
@@ -122,7 +122,7 @@ impl<'a> Observer<'a> {
         self.seen.values().filter(move |execution| execution.job == job)
     }
 
-    /// Whether time is left.
+    /// The end of all waiting.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }

@@ -1,4 +1,4 @@
-//! How the demo speaks: one line an event, aligned, coloured on a terminal only.
+//! The demo's output: one line an event, aligned, coloured on a terminal only.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -12,27 +12,27 @@ const VERB_WIDTH: usize = 9;
 const JOB_WIDTH: usize = 11;
 const ID_WIDTH: usize = 36;
 
-/// At most so many lines of a command's answer are shown.
+/// The most lines of a command's answer that are shown.
 const MAX_QUOTE_LINES: usize = 40;
 
-/// What a line says, as a colour.
+/// The kind of a line, shown as its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// The demo's own doings.
+    /// The demo's own actions.
     Plain,
-    /// Ordinary business.
+    /// Normal progress.
     Busy,
-    /// As it should be.
+    /// A success.
     Good,
-    /// Something failed that will be tried again.
+    /// A failure that will be retried.
     Warning,
-    /// Something is gone or given up.
+    /// A loss or a final failure.
     Bad,
-    /// An operator at work.
+    /// An operator's action.
     Operator,
 }
 
-/// Speaks on standard output, with the time since it was created.
+/// Writes to standard output, with the time since it was created.
 #[derive(Debug)]
 pub(super) struct Output {
     has_color: bool,
@@ -79,7 +79,7 @@ impl Output {
         let (time, verb) = (self.time(at), self.verb(verb, tone));
         let id = self.painted("2", &id.to_string());
         let text = plain(text);
-        // Where the terminal is too narrow for one line, the words get a second one.
+        // Where the terminal is too narrow for one line, the text gets a second one.
         let width =
             TIME_WIDTH + 2 + VERB_WIDTH + 2 + JOB_WIDTH + 2 + ID_WIDTH + 2 + text.chars().count();
         let gap = if self.columns.is_some_and(|columns| columns < width) {
@@ -95,7 +95,7 @@ impl Output {
         write(&format!("\n{}", self.painted("1", text)));
     }
 
-    /// What a command has answered, indented.
+    /// Prints a command's answer, indented.
     pub(super) fn quote(&self, text: &str) {
         let bar = self.painted("2", "│");
         let lines: Vec<_> = text.trim_end().lines().collect();
@@ -155,11 +155,11 @@ fn wrapped(text: &str, indent: usize, columns: usize) -> String {
 
 /// Writes lines as they are.
 pub(super) fn write(text: &str) {
-    // Whoever has closed the pipe does not want to read on; the exit status still counts.
+    // A reader that has closed the pipe wants no more; the exit status still counts.
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Without control characters: a task may write anything into its error.
+/// The text without control characters: a task may write anything into its error.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! What the demo knows: rows of PostgreSQL, read all at once.
+//! The rows that the demo reads, all at once.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ pub(super) struct Execution {
     pub(super) next_attempt_at: Option<DateTime<Utc>>,
     pub(super) finished_at: Option<DateTime<Utc>>,
     pub(super) attempts: Vec<Attempt>,
-    /// When operators have put it back, in this order.
+    /// When operators requeued it, in order.
     pub(super) requeued_at: Vec<DateTime<Utc>>,
-    /// Who did it first.
+    /// The operator of the first requeue.
     pub(super) requeued_by: Option<String>,
 }
 
@@ -55,17 +55,17 @@ pub(super) struct Ended {
     pub(super) message: Option<String>,
 }
 
-/// What holds for the whole run.
+/// The numbers of the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub(super) struct Totals {
     pub(super) executions: i64,
     pub(super) attempts: i64,
     pub(super) lost_attempts: i64,
-    /// Executions of which two attempts were open at one instant.
+    /// Executions with two attempts open at one instant.
     pub(super) overlapping: i64,
     /// Further rows of the same job and key.
     pub(super) duplicates: i64,
-    /// Executions that are neither at an end nor parked.
+    /// Executions that have neither ended nor been parked.
     pub(super) unended: i64,
     /// Executions in the failed queue.
     pub(super) parked: i64,
@@ -151,7 +151,7 @@ impl Row {
     }
 }
 
-/// Counts what the summary tells.
+/// Counts the numbers of the summary.
 pub(super) async fn totals(pool: &PgPool) -> Result<Totals> {
     let totals = sqlx::query_as(
         "SELECT (SELECT count(*) FROM sexton.executions) AS executions,
@@ -174,8 +174,7 @@ pub(super) async fn totals(pool: &PgPool) -> Result<Totals> {
 pub(super) struct CronJob {
     pub(super) name: String,
     pub(super) expression: String,
-    /// Whatever was due until then has been claimed: a second before it was paused, else a second
-    /// ago.
+    /// Every firing up to here has been claimed: a second before the pause, else a second ago.
     pub(super) fired_until: DateTime<Utc>,
 }
 

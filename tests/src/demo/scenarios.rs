@@ -1,4 +1,4 @@
-//! The acts of the demo, in order. Each waits for rows that say what it wants to show.
+//! The scenarios of the demo, in order. Each waits for the rows that it wants to show.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::platform::CommandOutput;
 /// How long the task runs before its worker is killed: long enough to be in the middle of it.
 const KILL_DELAY: Duration = Duration::from_millis(1_500);
 
-/// How many firings the surviving scheduler has to claim.
+/// How many firings the surviving scheduler must claim.
 const MIN_FIRINGS_AFTER_KILL: usize = 3;
 
 /// More firings than a job has in the demo.
 const MAX_FIRINGS: usize = 10_000;
 
-/// All acts.
+/// Runs all scenarios.
 pub(super) async fn run_all(observer: &mut Observer<'_>) -> Result<()> {
     fire_and_fail(observer).await?;
     let parked = park(observer).await?;
@@ -155,8 +155,8 @@ async fn pause_jobs(observer: &mut Observer<'_>) -> Result<()> {
     observer.until("every execution had ended", ended).await
 }
 
-/// The numbers of the whole run. Counts every firing of every cron job from the first one that was
-/// claimed until it was paused.
+/// The numbers of the whole run. Counts every firing of every cron job from the first claimed one
+/// until the pause.
 pub(super) async fn balance(observer: &mut Observer<'_>) -> Result<Balance> {
     observer.look().await?;
     let pool = observer.cluster.platform.store().pool().clone();

@@ -1,4 +1,4 @@
-//! The signals by which the demo is asked to end.
+//! The signals that stop the demo.
 
 use std::io;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ pub(super) struct StopSignal {
 }
 
 impl StopSignal {
-    /// From now on none of them ends the process by itself.
+    /// Handles the signals from now on, so that none of them ends the process by itself.
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -23,7 +23,7 @@ impl StopSignal {
         })
     }
 
-    /// Waits for one; the exit status that shells give to a process that it ended.
+    /// Waits for a signal; returns the exit status that shells give to a process that it ended.
     pub(super) async fn exit_code(&mut self) -> ExitCode {
         let kind = tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),

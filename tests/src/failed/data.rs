@@ -68,7 +68,7 @@ pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result
     while name_groups(store, 500).await? == 500 {}
     for table in ["executions", "attempts", "failures", "failure_changes", "failure_counts", "jobs"]
     {
-        let vacuum = sqlx::AssertSqlSafe(format!("VACUUM (ANALYZE) {table}"));
+        let vacuum = sqlx::AssertSqlSafe(format!("VACUUM (ANALYZE) sexton.{table}"));
         // Outside of the store, whose statements have a limit.
         let mut connection = pool.acquire().await?;
         sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;

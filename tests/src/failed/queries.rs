@@ -1,4 +1,4 @@
-//! The questions, asked through the library functions that the commands call.
+//! The queries, made through the library functions that the commands call.
 
 use anyhow::{Context as _, Result};
 use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
@@ -15,17 +15,17 @@ use tokio::time::Instant;
 
 use super::QueryTimes;
 
-/// Rows of a page, as the commands ask.
+/// The rows of a page, as in the commands.
 const PAGE_ROWS: i64 = 50;
 
-/// A question.
+/// A query.
 #[derive(Clone, Debug)]
 pub enum Query {
     /// A page of the list.
     List(Box<FilterRequest>, Order, Start),
-    /// All of one execution; a different one each time.
+    /// All of one execution, a different one each time.
     Show,
-    /// The groups, of a job if it is named.
+    /// The groups, of one job if it is named.
     Groups(Option<&'static str>, GroupOrder),
 }
 
@@ -34,11 +34,11 @@ pub enum Query {
 pub enum Start {
     /// At the beginning.
     First,
-    /// In the middle of what is there.
+    /// In the middle of all rows.
     Middle,
 }
 
-/// All questions, with their names. The last ones are asked while the largest groups are muted.
+/// All queries, with their names. The last ones run while the largest groups are muted.
 pub fn all_queries() -> Vec<(&'static str, Query)> {
     let list = |change: &dyn Fn(&mut FilterRequest)| {
         let mut request = FilterRequest::default();
@@ -106,7 +106,7 @@ pub fn all_queries() -> Vec<(&'static str, Query)> {
     ]
 }
 
-/// Asks each question so many times, and again the list by its group and with muted groups.
+/// Runs each query this many times, and again the list by its group and with muted groups.
 ///
 /// # Errors
 ///
@@ -183,7 +183,7 @@ async fn ask(
     Ok(QueryTimes { name, rows, times, plans })
 }
 
-/// The cursor in the middle of the time that is there.
+/// The cursor in the middle of the time that the rows cover.
 async fn starting(store: &Store, question: &Query) -> Result<Option<PageCursor>> {
     let Query::List(_, order, Start::Middle) = question else { return Ok(None) };
     let all = FailureFilter::default();

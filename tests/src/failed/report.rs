@@ -1,10 +1,10 @@
-//! What was measured, for the document.
+//! The measurements, as a table for the document.
 
 use std::fmt::Write as _;
 
 use super::QueryTimes;
 
-/// A table, one line for each question.
+/// A table, one line for each query.
 pub fn table(answered: &[QueryTimes]) -> String {
     let mut text = String::from(
         "| question | rows | p50 ms | p99 ms | max ms | pages | by |\n|---|---|---|---|---|---|---|\n",

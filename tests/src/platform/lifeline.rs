@@ -8,11 +8,11 @@
 //!   *.toml   jobs files and catalogues
 //! ```
 //!
-//! A test process that is killed with SIGKILL runs no destructor, and a program cannot be told by the
-//! kernel to die with its parent without code that Rust calls unsafe. So a shell waits at a pipe that
-//! only this process holds open. At the pipe's end it kills whatever runs in `run/` and deletes the
-//! folder. Processes are known by their working directory: unlike a number written down when they
-//! were started, it cannot have become a stranger's.
+//! A test process that is killed with SIGKILL runs no destructor, and only code that Rust calls
+//! unsafe could ask the kernel to end a program with its parent. So a shell waits at a pipe that
+//! only this process holds open. At the pipe's end it kills everything that runs in `run/` and
+//! deletes the folder. It recognises processes by their working directory: unlike a recorded
+//! process id, it cannot have become another program's.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -47,7 +47,7 @@ impl Lifeline {
             // Ctrl-C goes to the terminal's foreground group; the shell must live to see its effect.
             .process_group(0)
             .spawn()?;
-        // From here on deleting it is the shell's task.
+        // From here on the shell deletes the folder.
         Ok(Self { folder: folder.keep(), shell })
     }
 
@@ -56,7 +56,7 @@ impl Lifeline {
         self.folder.join("run")
     }
 
-    /// For lock files.
+    /// The folder of the lock files.
     pub(super) fn state_folder(&self) -> PathBuf {
         self.folder.join("state")
     }
@@ -75,7 +75,7 @@ impl Lifeline {
 impl Drop for Lifeline {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // The script gives up after ten seconds by itself.
+        // The script ends by itself after ten seconds.
         let _ = self.shell.wait();
     }
 }

@@ -1,20 +1,20 @@
-//! A platform of its own for a test or the demo: the real programs, a database, a namespace.
+//! A platform for one test or the demo: the real programs, a database, a namespace.
 //!
 //! # Guarantees
 //!
 //! - The programs that run are the binaries `scheduler`, `worker` and `sexton` that cargo has built
-//!   beside this one (or those in `TEST_BIN_DIR`), in a minimal environment: no setting of whoever
-//!   runs the tests reaches them.
+//! beside this one (or those in `TEST_BIN_DIR`), in a minimal environment: no setting of the person
+//! who runs the tests reaches them.
 //! - A dropped platform leaves nothing: programs are killed, tasks with them, then database,
 //!   namespace and folder are deleted. Also when a test panics.
 //! - A test process that is killed with SIGKILL leaves no process and no folder behind; see
-//!   `lifeline`. It may leave a database on a server that outlives it; the next run of the tests
-//!   sweeps those that are a day old.
+//! `lifeline`. It may leave a database on a server that outlives it; the next run of the tests
+//! drops those that are a day old.
 //!
 //! # What it does not do
 //!
-//! It does not build: a test that is run alone runs the programs as they were built last (`make
-//! test` builds them first). It does not wait for the programs: ask [`Program::ready`].
+//! It does not build: a single test runs the programs as they were built last (`make test` builds
+//! them first). It does not wait for the programs: use [`Program::ready`].
 
 mod binaries;
 mod command;
@@ -42,7 +42,7 @@ use environment::Environment;
 use lifeline::Lifeline;
 use program::Watched;
 
-/// Between two looks of [`Platform::eventually`].
+/// The time between two checks of [`Platform::eventually`].
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Programs, a database and a namespace; see the module.
@@ -60,21 +60,22 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// One on the servers that all tests of this process share, its database migrated.
+    /// Creates a platform on the servers that all tests of this process share, with a migrated database.
     pub async fn new() -> Result<Self> {
         let servers = sexton_servers::shared().await?;
         Self::on(&servers.database_url, &servers.amqp_url).await
     }
 
-    /// One on the given servers (a superuser's URL of any database, a broker's URL), its database
-    /// migrated. The servers must outlive it, or their data goes with them.
+    /// Creates a platform on the given servers (a superuser's URL of any database, a broker's URL),
+    /// with a migrated database. The servers must outlive it, or their data are lost with them.
     pub async fn on(database_server: &str, amqp_url: &str) -> Result<Self> {
         let database = TestDatabase::create_on(database_server).await?;
         Self::with(database, TestNamespace::on(amqp_url))
     }
 
-    /// One on the given servers whose database is empty, for `sexton migrate`. Database and
-    /// namespace bear `name` (lower-case letters), so that they are told from those of tests.
+    /// Creates a platform on the given servers whose database is empty, for `sexton migrate`.
+    /// Database and namespace are called `name` (lower-case letters), which distinguishes them from
+    /// those of tests.
     pub async fn unmigrated_on(database_server: &str, amqp_url: &str, name: &str) -> Result<Self> {
         let run = &uuid::Uuid::new_v4().simple().to_string()[..12];
         let database = format!("sexton_{name}_{run}");
@@ -109,7 +110,7 @@ impl Platform {
         self.namespace.namespace()
     }
 
-    /// A few connections to the database, for looking at rows.
+    /// A few connections to the database, for queries.
     pub fn store(&self) -> &Store {
         self.database.store()
     }
@@ -126,17 +127,17 @@ impl Platform {
     ///
     /// If it cannot be written.
     pub fn catalogue(&mut self, toml: &str) {
-        // Unwrap safety: without a temporary folder nothing of this can be tested.
+        // Unwrap safety: without a temporary folder no test can run.
         let path = self.write("tasks", toml).expect("the catalogue is written");
         self.catalogue = Some(path);
     }
 
-    /// Starts a scheduler called `name`; `env` goes before the minimal environment.
+    /// Starts a scheduler called `name`; `env` overrides the minimal environment.
     pub fn start_scheduler(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
         self.start("scheduler", name, env)
     }
 
-    /// Starts a worker called `name`; `env` goes before the minimal environment.
+    /// Starts a worker called `name`; `env` overrides the minimal environment.
     pub fn start_worker(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
         self.start("worker", name, env)
     }
@@ -176,7 +177,7 @@ impl Platform {
         self.try_sexton(args).await.expect("sexton runs")
     }
 
-    /// As [`Self::sexton`]; `env` goes before the minimal environment.
+    /// As [`Self::sexton`]; `env` overrides the minimal environment.
     ///
     /// # Panics
     ///
@@ -188,12 +189,12 @@ impl Platform {
         command::run("sexton", args, &variables, &self.folder()).await.expect("sexton runs")
     }
 
-    /// As [`Self::sexton`], for those who must not panic.
+    /// As [`Self::sexton`], but returns errors instead of panicking.
     pub async fn try_sexton(&self, args: &[&str]) -> Result<CommandOutput> {
         command::run("sexton", args, &self.environment(), &self.folder()).await
     }
 
-    /// As [`Self::try_sexton`]; `env` goes before the minimal environment.
+    /// As [`Self::try_sexton`]; `env` overrides the minimal environment.
     pub async fn try_sexton_with(
         &self,
         env: &[(&str, &str)],
@@ -232,7 +233,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Asks `check` every 50 ms until it has an answer.
+    /// Runs `check` every 50 ms until it returns a value.
     ///
     /// # Panics
     ///
@@ -260,7 +261,7 @@ impl Platform {
         watched.iter().map(Watched::log_tail).collect()
     }
 
-    /// Everything that every program has said, under its name.
+    /// The whole log of every program, under its name.
     pub fn logs(&self) -> String {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.iter().map(Watched::log).collect()
@@ -271,11 +272,11 @@ impl Platform {
         self.remember_pools(&[("WORKER_POOLS", pool)]);
     }
 
-    /// The broker does not list queues: those of each pool in use are deleted by name in the end.
+    /// The broker does not list queues, so the names of all pools in use are kept for the deletion.
     fn remember_pools(&self, env: &[(&str, &str)]) {
         let named = env.iter().filter(|(name, _)| *name == "WORKER_POOLS");
         let pools = named.flat_map(|(_, pools)| pools.split(','));
-        // Perhaps with its slots.
+        // A pool may be given with its number of slots.
         let pools = pools.filter_map(|pool| pool.split(':').next());
         let pools = pools.filter_map(|pool| PoolName::new(pool.trim()).ok());
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).extend(pools);
@@ -294,7 +295,7 @@ impl Platform {
         Ok(path)
     }
 
-    /// A file name that was not used before: a program may be started twice under one name.
+    /// An unused file name: a program may be started twice under one name.
     fn fresh(&self, name: &str) -> String {
         format!("{name}-{}", self.files.fetch_add(1, Ordering::Relaxed))
     }

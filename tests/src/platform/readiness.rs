@@ -1,4 +1,4 @@
-//! Asking a program whether it is ready, where its log says that it answers.
+//! Queries a program's health at the address in its log.
 
 use std::io;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What a program says before the address of its health server.
+/// The text in a program's log before the address of its health server.
 const ADDRESS_FOLLOWS: &str = "health is answered on http://";
 
-/// The answer comes out of the program's memory.
+/// The program answers from its memory.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(2);
 
 /// An answer is a status line, three headers and a few conditions.
@@ -23,7 +23,7 @@ pub(super) fn address(log: &str) -> Option<&str> {
     Some(&after[..end])
 }
 
-/// Asks for `path` (`/readyz` or `/livez`); whether the answer's status is 200, and the answer.
+/// Requests `path` (`/readyz` or `/livez`); returns whether the response's status is 200, and the response.
 pub(super) async fn ask(address: &str, path: &str) -> io::Result<(bool, String)> {
     let asking = async {
         let mut stream = TcpStream::connect(address).await?;

@@ -1,4 +1,4 @@
-//! The proxy before a server that says everything back.
+//! The proxy before a server that echoes everything.
 
 use std::time::Instant;
 
@@ -6,12 +6,12 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// For what happens at once.
+/// The limit for what happens at once.
 const SOON: Duration = Duration::from_secs(10);
-/// For what must not happen.
+/// How long to wait for something that must not happen.
 const A_WHILE: Duration = Duration::from_millis(200);
 
-/// A server that says everything back.
+/// Starts a server that echoes everything.
 async fn echo() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -30,7 +30,7 @@ async fn client(proxy: &Proxy) -> TcpStream {
     TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap()
 }
 
-/// Says `text` and hears it back.
+/// Sends `text` and receives it back.
 async fn heard(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).await?;
     let mut answer = vec![0; text.len()];
@@ -63,7 +63,7 @@ async fn a_cut_resets_old_connections_and_new_ones_until_it_is_over() {
     proxy.cut();
     let reset = timeout(SOON, old.read_u8()).await.unwrap().unwrap_err();
     assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
-    // It may be reset before the connect has returned, or after.
+    // The reset may come before the connect has returned, or after.
     if let Ok(mut new) = TcpStream::connect(("127.0.0.1", proxy.port())).await {
         assert!(timeout(SOON, new.read_u8()).await.unwrap().is_err());
     }

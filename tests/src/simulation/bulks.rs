@@ -1,8 +1,8 @@
-//! Bulks: operators ask for them, schedulers carry them out portion by portion, questions are asked and heard.
+//! Bulks: operators request them, schedulers execute them batch by batch, and questions run and answer.
 //!
-//! As in `scheduler/src/bulks.rs`, but each of its three steps is an operation, at any time and of any bulk,
-//! also of one that was alive when a scheduler looked and is not any more. Judged by hand, from the rows before
-//! and after.
+//! As in `scheduler/src/bulks.rs`, but each of its three steps is an operation, at any time and of
+//! any bulk, also of one that was alive when a scheduler listed it and no longer is. The rows
+//! before and after are checked without the code under test.
 
 mod canary;
 mod drain;
@@ -32,17 +32,17 @@ pub(super) use ledger::{BulkLedger, EXPECTED_EVENTS};
 use rows::Bulk;
 pub(super) use rows::{Bulks, read};
 
-/// Items that are selected at once: few, so that others act in between.
+/// How many items are selected at once: few, so that other operations come between.
 const MAX_SELECTED_ITEMS: i64 = 2;
 /// The most executions that an operator names.
 const MAX_NAMED_EXECUTIONS: usize = 3;
-/// One every so often.
+/// The rate of a slow bulk.
 pub(super) const BULK_RATE: &str = "6/m";
-/// And in milliseconds.
+/// The same rate as a time between two items.
 pub(super) const BULK_INTERVAL: TimeDelta = TimeDelta::seconds(10);
 
 impl Simulation<'_> {
-    /// What concerns bulks.
+    /// Performs an operation on bulks.
     pub(super) async fn apply_bulk_op(&mut self, op: Op) -> Result<(), Stop> {
         match op {
             Op::Bulk { action, target, mode } => self.ask_for(action, target, mode).await,
@@ -57,7 +57,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// One of the bulks of which this is so, counted from the newest.
+    /// One of the bulks that satisfy `such`, counted from the newest.
     fn bulk(&self, index: u8, such: impl Fn(&Bulk) -> bool) -> Option<i64> {
         let such = self.bulks.values().rev().filter(|bulk| such(bulk));
         let ids: Vec<i64> = such.map(|bulk| bulk.id).collect();
@@ -89,7 +89,7 @@ impl Simulation<'_> {
             BulkTarget::Named => Whom::Ids(&named),
             BulkTarget::All | BulkTarget::Group => Whom::Filter(&filter),
         };
-        // Only before a requeue somebody is asked, and only what runs shows how it goes.
+        // Only a requeue verifies first, and only running executions show a canary's end.
         let mode = if action == BulkAction::Requeue { mode } else { BulkMode::Plain };
         let rate =
             matches!(mode, BulkMode::Paced | BulkMode::VerifiedSlowly).then(|| BULK_RATE.parse());
@@ -170,7 +170,7 @@ impl Simulation<'_> {
         let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
         self.notes.bulk = Some(id);
         let portion = bulk::execute_batch(self.writes(), id, Some(self.now)).await?;
-        // While a canary runs it has locked the bulk, and nothing to commit.
+        // A running canary has locked the bulk, and has nothing to commit.
         self.rolled_back().await?;
         let Some(portion) = portion else { return Ok(()) };
         invariant!(portion.busy == 0, "a portion finds a lock that nobody has");
@@ -196,7 +196,7 @@ impl Simulation<'_> {
         self.stopped_now(id).await
     }
 
-    /// Operators' statements take the server's clock, whose years are not these.
+    /// Operators' statements use the server's clock, which is years away from the simulation's.
     async fn stopped_now(&mut self, id: i64) -> Result<(), Stop> {
         self.notes.steered = Some(id);
         self.ledger.bulks.steered(id);
@@ -217,7 +217,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Of an item that nobody has answered for, by params that the command saw just now.
+    /// Answers for an unanswered item, with the params that the command has just read.
     async fn say(&mut self, index: u8, item: u8, reply: ScriptedAnswer) -> Result<(), Stop> {
         let such = |bulk: &Bulk| bulk.asks("command") && bulk.unasked().next().is_some();
         let Some(id) = self.bulk(index, such) else { return Ok(()) };
@@ -261,7 +261,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Each living bulk is given its three steps, in the order in which a scheduler gives them.
+    /// Runs the three steps of each living bulk, in a scheduler's order.
     pub(super) async fn carry_on(&mut self) -> Result<(), Stop> {
         if self.bulks.is_empty() {
             return Ok(());
@@ -280,7 +280,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Nobody else was faster.
+/// Fails if another operation was faster.
 fn steered(done: Result<(), ControlError>) -> Result<(), Stop> {
     match done {
         Err(ControlError::Store(error)) => Err(error.into()),

@@ -1,5 +1,5 @@
-//! The jobs of a simulation: one that fires often, one that fires late and one at a time, and one that
-//! a single worker knows.
+//! The jobs of a simulation: one that fires often, one that fires late and runs one at a time, and
+//! one whose task only one worker offers.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ pub(super) struct Job {
     pub(super) id: Uuid,
     pub(super) name: &'static str,
     pub(super) retry: RetryOverrides,
-    /// How late its firings may be begun.
+    /// How late a firing may begin.
     pub(super) stale_after: Option<Duration>,
     pub(super) schedule: Schedule,
-    /// Its policy by now.
+    /// Its current policy.
     pub(super) overlap: Overlap,
-    /// Whether a task is asked whether the effect of what failed has happened.
+    /// Whether a verify task checks the effects of its failed executions.
     pub(super) is_asked: bool,
     /// Its first firing.
     pub(super) first: Option<DateTime<Utc>>,
-    /// From one firing to the next; `None`: it is only triggered.
+    /// The time between two firings; `None`: it is only triggered.
     pub(super) period: Option<TimeDelta>,
 }
 
@@ -118,7 +118,7 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
     let mut jobs = Vec::with_capacity(DEFINITIONS.len());
     for definition in DEFINITIONS {
         let id = simulation.fresh();
-        // The next whole period of the clock, as for every job that is applied.
+        // The next whole period of the clock, as for every applied job.
         let first = definition.period.map(|period| {
             let (now, period) = (simulation.now.timestamp(), period.num_seconds());
             DateTime::from_timestamp((now / period + 1) * period, 0).unwrap_or_default()

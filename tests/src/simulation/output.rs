@@ -1,5 +1,5 @@
-//! What tasks write, as in `worker/src/output/streaming.rs`: a line with each part, again until it is
-//! known to be stored, and the last with the end of the attempt.
+//! The tasks' output, as in `worker/src/output/streaming.rs`: a line with each part, sent again
+//! until it is known to be stored, and the last one with the end of the attempt.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::stop::Stop;
 const LINE_BYTES: i64 = 2;
 
 impl Simulation<'_> {
-    /// Stores what the tasks of the worker's slots have written: a part of each that has begun one, of
-    /// those that have ended, too, and of those that are not its own any more.
+    /// Stores the output of the worker's tasks: a part of each attempt that has begun, also of
+    /// ended ones, and of attempts that the worker has lost.
     pub(super) async fn write(&mut self, worker: u8, cut: Cut) -> Result<(), Stop> {
         let mut parts: Vec<(usize, AttemptFence)> = Vec::new();
         for slot in Self::slots_of(worker) {

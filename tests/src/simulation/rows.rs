@@ -1,4 +1,4 @@
-//! What the database holds, read after every operation.
+//! The rows of the database, read after every operation.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::stop::Stop;
 
-/// A row of `executions`, with how many deeds of people are recorded of it.
+/// A row of `executions`, with the number of audited operators' actions on it.
 #[derive(Clone, Debug, sqlx::FromRow)]
 struct Columns {
     id: Uuid,
@@ -45,7 +45,7 @@ struct Columns {
     earliest: DateTime<Utc>,
 }
 
-/// An execution, as its row says.
+/// An execution, from its row.
 #[expect(clippy::struct_excessive_bools, reason = "columns")]
 #[derive(Clone, Debug)]
 pub(super) struct Row {
@@ -76,11 +76,11 @@ pub(super) struct Row {
     pub(super) admitted: bool,
     pub(super) replaced_by: Option<Uuid>,
     pub(super) params: String,
-    /// The execution that it asks about; `None`: it is no question.
+    /// The execution that it is a question about; `None` for an ordinary execution.
     pub(super) asks_about: Option<ExecutionId>,
     pub(super) finished_at: Option<DateTime<Utc>>,
     pub(super) deeds: i64,
-    /// Of all the instants in the row.
+    /// The earliest instant in the row.
     pub(super) earliest: DateTime<Utc>,
     /// By number.
     pub(super) attempts: BTreeMap<i32, Attempt>,
@@ -101,7 +101,7 @@ pub(super) struct Attempt {
 }
 
 impl Row {
-    /// Whether its ticket is in a queue, as far as it knows.
+    /// Whether the row says that its ticket is in a queue.
     pub(super) fn is_published(&self) -> bool {
         self.state.has_ticket() && self.published.is_some()
     }
@@ -116,7 +116,7 @@ impl Row {
         self.waits.as_deref().unwrap_or_default()
     }
 
-    /// What it is called in a message.
+    /// Its name in messages.
     pub(super) fn name(&self) -> String {
         format!(
             "{}{} ({} at {}, revision {})",
@@ -132,7 +132,7 @@ impl Row {
 /// All executions, in the order of their claims.
 pub(super) type Rows = BTreeMap<ExecutionId, Row>;
 
-/// Reads everything.
+/// Reads all rows.
 pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
     let executions: Vec<Columns> = sqlx::query_as(
         "SELECT id, job_id, execution_key, idempotency_key, scheduled_for, state, attempt, rev,

@@ -1,13 +1,13 @@
-//! Why a simulation does not go on.
+//! Why a simulation stops.
 
 use sexton_store::StoreError;
 use sexton_store::operator::OperatorError;
 use sexton_store::trigger::TriggerError;
 
-/// Why.
+/// The reason.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stop {
-    /// A promise is broken.
+    /// An invariant is violated.
     #[error("{0}")]
     Broken(String),
     /// The database is away, which shows nothing.

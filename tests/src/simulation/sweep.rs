@@ -15,16 +15,16 @@ use super::stop::Stop;
 #[derive(Debug)]
 pub(super) struct Pass {
     lock: ExclusiveLock,
-    /// Messages that were there when it began and that it has not taken.
+    /// The messages that were there at its beginning and that it has not taken yet.
     left: usize,
-    /// Whether messages went from before it: it may come to copies of its own then.
+    /// Whether messages before it were removed: it may then reach its own copies.
     pub(super) disturbed: bool,
-    /// What it holds, judged or not.
+    /// The message that it holds, judged or not.
     pub(super) hand: Option<(Message, Option<SweepDecision>)>,
 }
 
 impl Simulation<'_> {
-    /// Its next effect.
+    /// Performs its next effect.
     pub(super) async fn sweep(&mut self, cut: Cut) -> Result<(), Stop> {
         if cut == Cut::Before {
             return Ok(());
@@ -108,7 +108,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// The message in its hand returns to where it was.
+    /// Returns the message that the pass holds to its former place.
     pub(super) async fn stop_sweep(&mut self) -> Result<(), Stop> {
         if let Some(pass) = self.sweep.take() {
             if let Some((message, _)) = pass.hand {

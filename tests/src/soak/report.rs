@@ -1,4 +1,4 @@
-//! What a soak leaves behind: a line for each sample, and a section of the documents.
+//! The records of a soak: a line for each sample, and sections of the documents.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -11,16 +11,16 @@ use serde::Serialize;
 use super::Outcome;
 use super::verdict::Growth;
 
-/// Where and on what a soak ran.
+/// When and where a soak ran.
 #[derive(Clone, Debug, Serialize)]
 pub struct Circumstances {
     /// The day, as in 2026-01-01.
     pub day: String,
-    /// Of the code, as in 1a2b3c4d, and what was changed since.
+    /// The commit of the code, as in 1a2b3c4d, and the changes since.
     pub commit: String,
     /// The servers, with their versions.
     pub servers: String,
-    /// Processors.
+    /// The number of processors.
     pub processors: usize,
 }
 
@@ -108,7 +108,7 @@ fn heading(of: &Circumstances, outcome: &Outcome) -> String {
     )
 }
 
-/// The growths by what they measure, which the name says behind the colon, in the order of the first of each.
+/// The growths by the part of their names before the colon, in the order of the first of each.
 fn by_kind(growths: &[Growth]) -> Vec<(&str, Vec<&Growth>)> {
     let mut kinds: Vec<(&str, Vec<&Growth>)> = Vec::new();
     for growth in growths {

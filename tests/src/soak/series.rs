@@ -1,24 +1,24 @@
-//! The quantities that are judged, out of the samples.
+//! The judged quantities, derived from the samples.
 
 use std::collections::BTreeSet;
 
 use super::sample::{Process, Sample, Table};
 use super::verdict::{Growth, Series, growth};
 
-/// Memory may grow by this share of itself.
+/// The share of itself by which memory may grow.
 const MEMORY_SHARE: f64 = 0.05;
-/// So may tables, which grow by whole pages and shrink when a vacuum finds time.
+/// The share by which tables may grow, which grow by whole pages and shrink when a vacuum runs.
 const TABLE_SHARE: f64 = 0.1;
 const TABLE_FLOOR: f64 = 1024.0 * 1024.0;
 const ROWS_FLOOR: f64 = 500.0;
-/// Of messages and executions: seconds of feeding.
+/// The floor of messages and executions, in seconds of load.
 const BACKLOG_S: f64 = 5.0;
-/// Of descriptors and threads.
+/// The floor of descriptors and threads.
 const COUNT_FLOOR: f64 = 4.0;
-/// Append-only: it grows by what operators do, and by nothing else.
+/// The append-only audit: it grows by operators' actions, and by nothing else.
 const AUDIT: &str = "operator_actions";
 
-/// What each quantity did. `fed_per_s` is the scale of what may wait.
+/// The growth of each quantity. `fed_per_s` is the scale of what may wait.
 pub fn judge(samples: &[Sample], fed_per_s: f64) -> Vec<Growth> {
     series(samples, fed_per_s).iter().filter_map(growth).collect()
 }

@@ -16,36 +16,36 @@ use serde::Serialize;
 
 /// From the median distance of a normal distribution to its standard deviation.
 const MAD_TO_DEVIATION: f64 = 1.4826;
-/// Standard deviations that count as noise.
+/// How many standard deviations count as noise.
 const DEVIATIONS: f64 = 3.0;
-/// Fewer samples in the second half say nothing.
+/// With fewer samples in the second half there is no verdict.
 const MIN_SAMPLES: usize = 4;
 
-/// Samples of one quantity.
+/// The samples of one quantity.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What it is, for people.
+    /// Its name, for people.
     pub name: String,
     /// Seconds since the soak began, and the value then.
     pub points: Vec<(f64, f64)>,
-    /// The share of the median that it may grow by over the whole soak.
+    /// The share of the median by which it may grow over the whole soak.
     pub share: f64,
-    /// What it may grow by in any case, in its own unit.
+    /// The growth that is always allowed, in the quantity's unit.
     pub floor: f64,
 }
 
-/// How much a series grew.
+/// The growth of a series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
-    /// The series.
+    /// The name of the series.
     pub name: String,
     /// The median of the second half.
     pub median: f64,
-    /// What the line gains over the length of the whole soak; negative if it falls.
+    /// The gain of the line over the length of the whole soak; negative if it falls.
     pub grown: f64,
     /// Three standard deviations about the line.
     pub noise: f64,
-    /// The most that it may have grown by.
+    /// The most that it may have grown.
     pub allowed: f64,
 }
 
@@ -100,13 +100,13 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// 240 samples, five seconds apart, of what `value` is at each.
+    /// Judges 240 samples, five seconds apart, with the value of `value` at each.
     fn judged(share: f64, floor: f64, value: impl Fn(usize) -> f64) -> Growth {
         let points = (0..240).map(|n| (n as f64 * 5.0, value(n))).collect();
         growth(&Series { name: "it".to_owned(), points, share, floor }).unwrap()
     }
 
-    /// Something between -1 and 1 that follows no line.
+    /// A number between -1 and 1 that follows no line.
     fn shake(n: usize) -> f64 {
         ((n * 7_919) % 201) as f64 / 100.0 - 1.0
     }

@@ -1,5 +1,5 @@
-//! The fences of bulks and of their questions, which are in no model: how each is taken down in a copy of the
-//! source.
+//! The fences of bulks and of their questions, which are in no model, and how each is removed in a
+//! copy of the source.
 
 use super::fences::{Edit, Fence};
 
@@ -7,9 +7,9 @@ const CARRY: &str = "shared/store/src/bulk/execute.rs";
 const MOVES: &str = "shared/store/src/operator/transitions.rs";
 const HEAR: &str = "shared/store/src/bulk/question/collect_answers.rs";
 
-/// All of them.
+/// All fences of bulks.
 pub const BULK_FENCES: &[Fence] = &[
-    // A portion, and the move that it makes, both look whether an execution is failed still.
+    // A batch and its statement both check that an execution is still failed.
     Fence {
         name: "bulk-still-failed",
         edits: &[

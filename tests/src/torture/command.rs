@@ -1,4 +1,4 @@
-//! The command line: one run, one build without a fence, or all of those.
+//! The command line: one run, one build without a fence, or all such builds.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -22,11 +22,11 @@ use super::test_servers::TestServers;
 use super::verdict::Verdict;
 use crate::{commit, reliability};
 
-/// Strikes faults under load, and judges what became of the executions that were inside.
+/// Strikes faults under load, and checks what became of the executions inside.
 ///
-/// With FENCE_OFF in the environment, the programs are built without that fence of the protocol
-/// first; the run must then find a promise broken that the fence is for, and ends with status 3.
-/// FENCE_OFF=none takes none down: such a run must find nothing.
+/// With FENCE_OFF in the environment, the programs are first built without that fence of the
+/// protocol; the run must then find a violation that the fence prevents, and ends with status 3.
+/// FENCE_OFF=none removes none: such a run must find nothing.
 #[derive(Debug, Parser)]
 #[command(name = "torture")]
 pub struct Arguments {
@@ -38,42 +38,42 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Command {
-    /// Build without each fence in turn; succeeds if every such build breaks what the fence is for, and
-    /// one with all of them breaks nothing
+    /// Build without each fence in turn; succeeds if every such build violates what the fence
+    /// protects, and one with all fences violates nothing
     Fences,
 }
 
 #[derive(Clone, Debug, Args)]
 struct RunArguments {
-    /// Decides which faults come in which order; a run of the same seed goes on where it stopped
+    /// Decides the order of the faults; a run with the same seed continues where the last one stopped
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Faults in all, at least
+    /// The least number of faults
     #[arg(long, default_value_t = 1_000)]
     faults: usize,
-    /// Faults of each kind, at least
+    /// The least number of faults of each kind
     #[arg(long, default_value_t = 10)]
     each: usize,
-    /// For all of it, such as 45m
+    /// The limit of the whole run, such as 45m
     #[arg(long, default_value = "60m", value_parser = duration)]
     limit: Duration,
-    /// For a struck execution to its end, such as 90s; a broker that is killed between a delay queue
-    /// and the main queue tries again after three minutes
+    /// The limit from the strike to the end of a struck execution, such as 90s; a broker that is
+    /// killed between a delay queue and the main queue tries again after three minutes
     #[arg(long, default_value = "240s", value_parser = duration)]
     patience: Duration,
-    /// Platforms that share servers which are left alone
+    /// The number of platforms that share servers which are left alone
     #[arg(long, default_value_t = 8)]
     calm: usize,
-    /// Platforms with servers of their own, which are struck
+    /// The number of platforms with private servers, which are struck
     #[arg(long, default_value_t = 4)]
     stormy: usize,
     /// Only kinds whose name contains this
     #[arg(long)]
     only: Vec<String>,
-    /// Kinds that come first, by their whole names
+    /// Kinds that come first, by their full names
     #[arg(long)]
     first: Vec<String>,
-    /// Where the progress is kept; by default below the target folder
+    /// The folder of the progress file; by default below the target folder
     #[arg(long)]
     folder: Option<PathBuf>,
     /// Write the summary into this page
@@ -84,7 +84,7 @@ struct RunArguments {
     record: Option<PathBuf>,
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ async fn one_run(arguments: &RunArguments) -> Result<ExitCode> {
             }
         }
     };
-    // Judged first: servers that do not end in good order must not hide what was broken.
+    // Checked first: servers that do not stop in good order must not hide violations.
     let judged = ended.and_then(|ended| Ok((ended.verdict.status(), verdict(&ended, arguments)?)));
     let at_rest = sites.end().await;
     let (status, code) = judged?;
@@ -192,7 +192,7 @@ fn options(arguments: &RunArguments) -> Result<Options> {
     })
 }
 
-/// Green only if everything was struck and every promise was kept; then the report is written.
+/// Success only if everything was struck without a violation; then the report is written.
 fn verdict(ended: &Ended, arguments: &RunArguments) -> Result<ExitCode> {
     match &ended.verdict {
         Verdict::Broken(broken) => {
@@ -223,16 +223,16 @@ fn verdict(ended: &Ended, arguments: &RunArguments) -> Result<ExitCode> {
     Ok(ExitCode::from(ended.verdict.status()))
 }
 
-/// How a run without a fence ended.
+/// The end of a run without a fence.
 struct FenceRun {
     fence: &'static Fence,
     faults: usize,
-    /// The kind and the text of the first broken promise.
+    /// The kind and the text of the first violation.
     broken: Option<(String, String)>,
 }
 
 impl FenceRun {
-    /// Whether it broke what it had to break, and nothing else first; with all fences, nothing at all.
+    /// Whether its first violation is an expected one; with all fences, whether there is none.
     fn is_as_expected(&self) -> bool {
         match &self.broken {
             Some((kind, _)) => self.fence.expected.contains(&kind.as_str()),
@@ -265,7 +265,7 @@ async fn all_fences() -> Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Builds without a fence and runs a bounded torture on it, in a process of its own.
+/// Builds without a fence and runs a bounded torture on the build, in a separate process.
 async fn without(fence: &'static Fence) -> Result<FenceRun> {
     let target = target()?;
     println!("torture: builds without {}", fence.name);
@@ -297,13 +297,13 @@ async fn without(fence: &'static Fence) -> Result<FenceRun> {
     };
     let (_, lines) = Progress::open(&folder)?;
     let first = broken(&lines).first().map(|(kind, what)| ((*kind).to_owned(), (*what).to_owned()));
-    // Red by its exit status, and for a reason.
+    // Failed by its exit status, and with a violation.
     let red = Verdict::Broken(Vec::new()).status();
     let broken = first.filter(|_| status.code() == Some(i32::from(red)));
     Ok(FenceRun { fence, faults: strikes(&lines), broken })
 }
 
-/// Cargo's folder that this program was built into.
+/// The target folder that this program was built into.
 fn target() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folder = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());

@@ -1,8 +1,8 @@
-//! What statements have done: a row for each time, in the transaction of its own attempt's success.
+//! The effects of statements: a row for each time, in the transaction of its attempt's success.
 //!
-//! For the judge these rows are entries of the ledger. A row that stands twice is a task that was begun
-//! twice, one without an attempt that succeeded ran without an attempt, and a success without a row was not
-//! run.
+//! The oracle reads these rows as entries of the ledger. Two equal rows are a task that was begun
+//! twice, a row without a successful attempt is a task that ran without one, and a success without
+//! a row is a task that did not run.
 
 use anyhow::Result;
 use sqlx::PgPool;
@@ -12,18 +12,18 @@ use uuid::Uuid;
 use super::ledger::Entry;
 use super::rows::QUERY_TIMEOUT;
 
-/// What a worker's catalogue says of the task type.
+/// The task type's entry in a worker's catalogue.
 pub(super) const CATALOGUE: &str =
     "[tasks.statement]\nsql = \"INSERT INTO torture_effects (key) VALUES ($2)\"\n";
 
-/// Makes the table; its rows may stand as often as they are written.
+/// Creates the table, which permits equal rows.
 pub(super) async fn prepare(pool: &PgPool) -> Result<()> {
     let table = sqlx::query("CREATE TABLE torture_effects (key text NOT NULL)");
     timeout(QUERY_TIMEOUT, table.execute(pool)).await??;
     Ok(())
 }
 
-/// How often the effect of an execution is there.
+/// How often the effect of an execution happened.
 pub(super) async fn of(pool: &PgPool, execution: Uuid) -> Result<i64> {
     let count = sqlx::query_scalar(
         "SELECT count(*) FROM torture_effects f JOIN sexton.executions e ON e.idempotency_key = f.key
@@ -32,7 +32,7 @@ pub(super) async fn of(pool: &PgPool, execution: Uuid) -> Result<i64> {
     Ok(timeout(QUERY_TIMEOUT, count.bind(execution).fetch_one(pool)).await??)
 }
 
-/// All of them, as entries of the ledger: a beginning and an end of the attempt that succeeded, or of a
+/// All rows as entries of the ledger: a beginning and an end of the attempt that succeeded, or of a
 /// number that no attempt has.
 pub(super) async fn entries(pool: &PgPool) -> Result<Vec<Entry>> {
     let rows = sqlx::query_as::<_, (String, Uuid, i32)>(

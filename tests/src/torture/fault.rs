@@ -1,11 +1,11 @@
-//! What can be struck, and how.
+//! The kinds of faults.
 
 use std::fmt;
 
 use sexton_service::fault::POINTS;
 
-/// The points at which no execution is under way, only what no row knows: no task can run twice by a death
-/// there, so they are left to the tests that strike single points.
+/// The points at which no execution is under way, only unknown messages: a death there cannot run a
+/// task twice, so only the tests of single points strike them.
 const WITHOUT_EXECUTIONS: [&str; 6] = [
     "worker.set_aside",
     "scheduler.sweep_noted",
@@ -24,15 +24,15 @@ fn is_struck(point: &str) -> bool {
 pub enum Fault {
     /// A process kills itself at a fault point.
     Point(&'static str),
-    /// A server is killed while a process stands at a fault point.
+    /// A server is killed while a process stops at a fault point.
     At(&'static str, Server),
     /// A process is killed or frozen from outside, while a task runs.
     Process(Program, ProcessFault),
     /// A server is killed, frozen or wiped, while an attempt is open.
     Server(Server, ServerFault),
-    /// What a program and a server say to each other is lost, while the program is at work.
+    /// The traffic between a program and a server is lost, while the program works.
     Network(Program, Server, NetworkFault),
-    /// Somebody does what no part of the platform would do.
+    /// A person does something that no part of the platform does.
     Manual(ManualAction),
 }
 
@@ -66,30 +66,30 @@ pub enum Server {
 /// What happens to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ServerFault {
-    /// Every process of it gets SIGKILL, and it is started again.
+    /// Every process of it receives SIGKILL, and it is started again.
     Killed,
-    /// Every process of it is stopped for longer than a lease, then goes on.
+    /// Every process of it is stopped for longer than a lease, then continues.
     Frozen,
     /// It is killed and comes back empty.
     Wiped,
 }
 
-/// What a network does.
+/// A fault of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum NetworkFault {
     /// Every connection is reset, and new ones for a second.
     Cut,
-    /// Every piece comes late.
+    /// Every piece arrives late.
     Late,
-    /// Nothing comes through and nothing is closed, for longer than a lease.
+    /// Nothing arrives and nothing is closed, for longer than a lease.
     BlackHole,
-    /// A request comes through, and its answer does not.
+    /// A request arrives, and its answer does not.
     Answer,
-    /// An open comes through, and its answer does not.
+    /// An open arrives, and its answer does not.
     AnswerToOpen,
 }
 
-/// What a hand does.
+/// An action of a person.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ManualAction {
     /// A second copy of a ticket, while its attempt runs.
@@ -110,18 +110,18 @@ pub enum ManualAction {
     CursorSetBack,
     /// The lease of a running attempt, over by the database's clock as if that had been set ahead.
     ClockAhead,
-    /// A bulk, and a worker that is killed in one of its questions.
+    /// A bulk, and a worker that is killed while it runs one of the questions.
     BulkQuestioned,
-    /// A bulk with a pace, and schedulers that are killed between its portions.
+    /// A bulk with a rate, and schedulers that are killed between its batches.
     BulkPaced,
-    /// A bulk with a pace, an operator who is faster, and a scheduler that is killed.
+    /// A bulk with a rate, an operator who is faster, and a scheduler that is killed.
     BulkRaced,
-    /// A bulk whose canary fails again, and that is let go on; schedulers are killed meanwhile.
+    /// A bulk whose canary fails again, and that an operator resumes; schedulers are killed meanwhile.
     BulkCanary,
 }
 
 impl ManualAction {
-    /// Whether it asks for a bulk.
+    /// Whether it requests a bulk.
     pub const fn is_of_bulk(self) -> bool {
         matches!(self, Self::BulkQuestioned | Self::BulkPaced | Self::BulkRaced | Self::BulkCanary)
     }
@@ -151,7 +151,7 @@ impl Fault {
                 .into_iter()
                 .flat_map(move |server| losses.map(|loss| Self::Network(program, server, loss)))
         });
-        // A command of the console is over in a moment, and has nobody who waits for it.
+        // A console command ends in a moment, and no successor waits for it.
         let standing = POINTS.iter().filter(|point| is_struck(point.name));
         let standing = standing.filter(|point| !point.name.starts_with("console."));
         let at = standing.flat_map(move |point| servers.map(|server| Self::At(point.name, server)));
@@ -166,18 +166,18 @@ impl Fault {
             .collect()
     }
 
-    /// The kind that is called `name`.
+    /// The kind called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|fault| fault.to_string() == name)
     }
 
-    /// Whether it takes a whole server away from everybody who shares it.
+    /// Whether it affects every platform that shares a server.
     pub const fn is_of_server(self) -> bool {
         matches!(self, Self::Server(..) | Self::At(..))
     }
 
-    /// How often it must be struck where other kinds must be so `each` times: a point is struck by
-    /// itself as often as any, and with each server besides.
+    /// How often it must be struck if other kinds must be struck `each` times: a point as often as
+    /// any other kind, and again with each server.
     pub const fn least(self, each: usize) -> usize {
         match self {
             Self::At(..) => each.div_ceil(10),
@@ -185,7 +185,7 @@ impl Fault {
         }
     }
 
-    /// The heading it stands under in the report.
+    /// Its heading in the report.
     pub const fn family(self) -> &'static str {
         match self {
             Self::Point(_) => "fault points",
@@ -227,7 +227,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Words for the report, which name the kinds in the progress file as well.
+/// The kinds' names in the report, which the progress file uses as well.
 macro_rules! words {
     ($($kind:ident { $($case:ident: $word:literal),+ $(,)? })+) => {
         $(impl fmt::Display for $kind {

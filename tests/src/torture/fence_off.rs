@@ -1,8 +1,8 @@
-//! A build without a fence, which torture must find out.
+//! A build without a fence, in which torture must find a violation.
 //!
-//! The source is copied, the fence is taken down in the copy, and the programs are built there:
-//! nothing in the real source knows of it. One copy and one target folder serve all fences, so that
-//! only what differs is compiled again. Changed queries are checked against a live database.
+//! The source is copied, the fence is removed in the copy, and the programs are built there:
+//! nothing in the real source knows of this. One copy and one target folder serve all fences, so
+//! that only differences are compiled again. Changed queries are checked against a live database.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -14,18 +14,18 @@ use tokio::process::Command;
 
 use super::fences::Fence;
 
-/// Builds the programs without `fence` below `target`, a target folder; returns where they are.
+/// Builds the programs without `fence` below `target`, a target folder; returns their folder.
 ///
 /// # Errors
 ///
-/// The fence is not where the table says, or the programs cannot be built without it.
+/// The source does not contain the fence's text, or the programs cannot be built without it.
 pub async fn build(fence: &Fence, target: &Path) -> Result<PathBuf> {
     let (tree, built) = (target.join("fence-off/source"), target.join("fence-off/target"));
     copy(fence, &tree).await?;
     let options = PostgresOptions { durability: Durability::Fast, ..Default::default() };
     let server = PostgresServer::start_private(options).await?;
     let store = Store::open(&StoreOptions::new(server.url(), "sexton torture"))?;
-    // By the real migrations: what is checked is that the statements can be understood.
+    // With the real migrations, against which the statements are checked.
     store.migrate().await?;
     store.close().await;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -51,8 +51,8 @@ pub async fn build(fence: &Fence, target: &Path) -> Result<PathBuf> {
     Ok(built.join("debug"))
 }
 
-/// Makes `tree` a copy of the source without the fence. A file that is there with its content is left
-/// alone, so that it is not compiled again.
+/// Makes `tree` a copy of the source without the fence. Unchanged files stay untouched, so that
+/// they are not compiled again.
 async fn copy(fence: &Fence, tree: &Path) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     for file in files(&root).await? {
@@ -72,7 +72,7 @@ async fn copy(fence: &Fence, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is part of the source, by what git says; new files as well.
+/// The files of the source according to git; new files as well.
 async fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let Output { status, stdout, stderr } = Command::new("git")
         .arg("-C")

@@ -1,8 +1,8 @@
 //! The load of an arena.
 
-/// The pool that both workers take from.
+/// The pool of both workers.
 pub(super) const VICTIM_POOL: &str = "victims";
-/// The pool that no worker takes from: tickets stay there for a hand to take.
+/// The pool without workers: its tickets stay in the queue for a client.
 pub(super) const UNSERVED_POOL: &str = "nobodys";
 
 /// Fires every second, one execution at a time; both workers run it.
@@ -11,14 +11,15 @@ pub(super) const NON_OVERLAPPING: &str = "torture.alone";
 pub(super) const LOAD: &str = "torture.load";
 /// Fires every second, one execution at a time, and one waits; both workers run it.
 pub(super) const QUEUED: &str = "torture.queued";
-/// Is triggered.
+/// Has no schedule; the run triggers it.
 pub(super) const TRIGGERED: &str = "torture.hand";
 /// Is triggered, and waits long before a retry.
 pub(super) const LONG_RETRY: &str = "torture.patient";
-/// Is triggered, and has a lease a little longer than any statement's limit: the second open comes when nearly all of it is
-/// over, and without a renewal first the next renewal comes after a scheduler has ended the attempt.
+/// Is triggered, and has a lease a little longer than any statement's limit: the second open comes
+/// when nearly all of it is over, and without a renewal first the next renewal comes after a
+/// scheduler has ended the attempt.
 pub(super) const LONG_LEASE: &str = "torture.leased";
-/// Is triggered, and nobody takes its tickets.
+/// Is triggered, and no worker consumes its tickets.
 pub(super) const UNSERVED: &str = "torture.nobody";
 
 /// Is triggered, and is a statement.
@@ -27,7 +28,7 @@ pub(super) const STATEMENT: &str = "torture.statement";
 /// Is triggered, has an effect that must not happen twice, and a verify task that looks for it.
 pub(super) const CHARGED: &str = "torture.charged";
 
-/// All of them.
+/// All jobs.
 pub(super) const ALL: [&str; 9] = [
     NON_OVERLAPPING,
     LOAD,
@@ -40,7 +41,7 @@ pub(super) const ALL: [&str; 9] = [
     CHARGED,
 ];
 
-/// Without jitter, so that an open before its time can be told from the rows.
+/// Without jitter, so that the rows show an open before its time.
 pub(super) const FILE: &str = r#"
 [[job]]
 name = "torture.alone"

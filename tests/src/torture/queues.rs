@@ -1,4 +1,4 @@
-//! What is in an arena's queues, for whoever has to find out where a ticket went.
+//! The content of an arena's queues, for people who look for a lost ticket.
 
 use std::fmt::Write as _;
 

@@ -1,11 +1,11 @@
-//! Random numbers that a seed repeats.
+//! Reproducible random numbers.
 
 /// A generator: the same seed gives the same numbers on every machine and in every version.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// One that begins at `seed`.
+    /// A generator that begins at `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -24,7 +24,7 @@ impl Random {
         (self.number() % end as u64) as usize
     }
 
-    /// Puts `items` into an order that every other order is as likely as.
+    /// Shuffles `items`; every order has the same probability.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (2..=items.len()).rev() {
             items.swap(end - 1, self.below(end));

@@ -1,4 +1,4 @@
-//! The report: what was struck, what was lost, and how long recovery took.
+//! The report: the struck faults, the violations, and the recovery times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fault::Fault;
 use super::progress::{Counts, Line, broken, counts, list_strikes};
 
-/// What a report is made of.
+/// The data of a report.
 #[derive(Clone, Debug)]
 pub struct Report {
     seed: u64,
@@ -48,7 +48,7 @@ impl Report {
         report
     }
 
-    /// The summary, a section of the documentation; `day` is that of the report, as in 2026-01-01.
+    /// The summary, a section of the documentation; `day` is the report's, as in 2026-01-01.
     pub fn section(&self, day: &str) -> String {
         let mut page = String::from(HEAD);
         let faults: usize = self.recoveries.values().map(Vec::len).sum();
@@ -188,7 +188,7 @@ fn heading(family: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The smallest time that at least so many percent of `times`, which are sorted, do not exceed.
+/// The smallest time that at least `percent` percent of the sorted `times` do not exceed.
 fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     let rank = (times.len() * percent).div_ceil(100).max(1);
     times.get(rank - 1).copied()

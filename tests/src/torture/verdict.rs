@@ -1,27 +1,27 @@
-//! What a run's progress comes to. Pure: it is the same for whoever reads the file, and whenever.
+//! The verdict on a run's progress. Pure: every reader of the file gets the same one.
 
 use super::fault::Fault;
 use super::plan::{self, Amount};
 use super::progress::{Line, broken, list_strikes};
 
-/// What came of a run, by all that its sessions have written down.
+/// The result of a run, from all records of its sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Promises were broken, in whichever session; the run can only be begun anew.
+    /// Invariants were violated, in any session; the run can only be begun anew.
     Broken(Vec<String>),
-    /// Not everything was struck and judged yet.
+    /// Not everything was struck and checked yet.
     Unfinished {
-        /// Faults of the plan that were not.
+        /// The number of faults of the plan that are still missing.
         left: usize,
-        /// Kinds that were struck less often than asked, with how often they were.
+        /// The kinds that were struck too seldom, with their numbers.
         short_of: Vec<(Fault, usize)>,
     },
-    /// Everything was struck, and every arena was judged and found in order.
+    /// Everything was struck, and every arena passed the final check.
     Kept,
 }
 
 impl Verdict {
-    /// Judges a run of `kinds` by its progress.
+    /// The verdict on a run of `kinds`, from its progress.
     pub fn of(lines: &[Line], seed: u64, kinds: &[Fault], amount: Amount) -> Self {
         let broken = broken(lines);
         if !broken.is_empty() {
@@ -37,8 +37,7 @@ impl Verdict {
         }
     }
 
-    /// The exit status: 0 for a run that kept every promise, 3 for one that broke some, 1 for one that
-    /// is not finished.
+    /// The exit status: 0 for a finished run without a violation, 3 for a violation, 1 for an unfinished run.
     pub const fn status(&self) -> u8 {
         match self {
             Self::Broken(_) => 3,

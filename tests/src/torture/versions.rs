@@ -1,4 +1,4 @@
-//! What is under test, for the report.
+//! The versions under test, for the report.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn postgres(url: &str) -> Result<String> {
     Ok(version)
 }
 
-/// The broker says its version before anybody logs in.
+/// The broker sends its version before anybody logs in.
 async fn rabbit(url: &str) -> Result<String> {
     let begin = url.rfind('@').map_or(0, |at| at + 1);
     let address = url[begin..].split('/').next().context("a broker's URL without a host")?;

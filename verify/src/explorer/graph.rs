@@ -1,11 +1,10 @@
-//! The whole graph of what can happen, explored breadth first.
+//! The whole graph of reachable states, explored breadth first.
 //!
-//! Stateright, which checks the same models in the tests, keeps fingerprints of states and no edges.
-//! That is enough for what a single state shows; whether an end stays reachable, and whether an
-//! exchange can go on for ever, are questions to the edges. So this keeps the states themselves (no
-//! two can be taken for one another) and, if [`Keep`] says so, the edges without disturbances.
-//! The first state that breaks a property has a shortest history, since states are found in order of
-//! their distance.
+//! Stateright, which checks the same models in the tests, keeps fingerprints of states and no edges. That suffices
+//! for properties of single states; whether an end stays reachable, and whether an exchange can go on for ever,
+//! concern the edges. So this keeps the states themselves (without collisions) and, if [`Keep`] says so, the edges
+//! without disturbances. The first state that breaks a property has a shortest history, since states are found in
+//! order of their distance.
 
 use indexmap::IndexSet;
 
@@ -15,11 +14,11 @@ use super::{CheckedProperty, Model, Report};
 /// A state's number.
 pub type Id = u32;
 
-/// The states, how each was first reached, and where each leads without disturbances.
+/// The states, how each was first reached, and its edges without disturbances.
 #[derive(Debug)]
 pub struct Graph<M: Model> {
     states: IndexSet<M::State, BuildFastHasher>,
-    /// From which state each was reached first; the first one from itself.
+    /// The state from which each was reached first; the first one from itself.
     reached_from: Vec<Id>,
     /// Where the edges of each state begin in `edges`.
     offsets: Vec<u32>,
@@ -34,20 +33,20 @@ pub struct Graph<M: Model> {
 pub struct History<M: Model> {
     /// Where it begins.
     pub start: M::State,
-    /// What happened.
+    /// The actions and their resulting states.
     pub steps: Vec<(M::Action, M::State)>,
 }
 
 /// A property and a history that breaks it.
 #[derive(Debug)]
 pub struct Counterexample<M: Model> {
-    /// What is broken.
+    /// The broken property.
     pub property: M::Property,
-    /// How.
+    /// The history.
     pub history: History<M>,
 }
 
-/// What the explorer keeps of the graph.
+/// The parts of the graph that the explorer keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// States only.
@@ -66,8 +65,8 @@ impl<M: Model> Graph<M> {
         Self::explore_for(model, keep, M::Property::ALL)
     }
 
-    /// Explores up to the first state that breaks one of `properties`: without a fence one of them may
-    /// hide another, which takes a longer history to break.
+    /// Explores up to the first state that breaks one of `properties`: without a fence one property may hide another,
+    /// which takes a longer history to break.
     ///
     /// # Errors
     ///
@@ -127,30 +126,30 @@ impl<M: Model> Graph<M> {
         Ok(graph)
     }
 
-    /// How large it is.
+    /// Returns its size.
     pub fn report(&self) -> Report {
         let Self { steps, depth, refused, .. } = *self;
         Report { states: self.states.len(), steps, depth, refused }
     }
 
-    /// All states, in order of their distance from the first.
+    /// Yields all states, in order of their distance from the first.
     pub fn states(&self) -> impl Iterator<Item = &M::State> {
         self.states.iter()
     }
 
-    /// The state of this number.
+    /// Returns the state of this number.
     pub fn state(&self, id: Id) -> &M::State {
         &self.states[id as usize]
     }
 
-    /// Where a state leads without disturbances, and who leads there.
+    /// Returns a state's edges without disturbances, with their actors.
     pub fn edges(&self, id: Id) -> &[(Id, M::Actor)] {
         let at = id as usize;
         &self.edges[self.offsets[at] as usize..self.offsets[at + 1] as usize]
     }
 
-    /// A shortest history of a state, in which everybody keeps their name: each step is the first action
-    /// that leads to the next state or to one that the same canonical state stands for.
+    /// Returns a shortest history of a state, in which every process keeps its name: each step is the first action
+    /// that leads to the next state or to one with the same canonical state.
     pub fn history(&self, model: &M, mut id: Id) -> History<M> {
         let mut path = Vec::new();
         while id != 0 {
@@ -166,7 +165,7 @@ impl<M: Model> Graph<M> {
                 let next = model.without_ineffective(next);
                 (model.canonical(next) == *wanted).then_some((action, next))
             });
-            // The same canonical state stands for this one and for that which led on, so one action leads there.
+            // Both states have the same canonical state, so one action leads to the next.
             let Some((action, next)) = step else { break };
             steps.push((action, next));
             state = next;

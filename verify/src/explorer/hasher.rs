@@ -1,5 +1,5 @@
-//! A hasher for small keys of our own making: states are hashed tens of millions of times, and nobody
-//! chooses them to collide.
+//! A fast hasher for small keys: states are hashed tens of millions of times, and no attacker chooses them to
+//! collide.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,19 +1,18 @@
-//! Questions to the edges: where states lead when nothing disturbs any more.
+//! Liveness: the paths between states without further disturbances.
 //!
-//! - **An end stays reachable** (AG EF): backwards from all states that have ended, along edges without
-//!   disturbances, [`first_without_an_end`] meets every state.
-//! - **No exchange goes on for ever**: among the states that have not ended there is no strongly connected
-//!   component in which a fair history could stay. A history is fair if every actor that can go on without a
-//!   break goes on some time. So a component is a trap if each actor either cannot go on in one of its states or
-//!   has a step that stays inside: then a history that keeps visiting all of it is fair and never ends
-//!   ([`first_of_a_trap`]). Together with the first this says that every fair history without further
-//!   disturbances ends.
-//! - **Something holds in the end**: in the components that nothing leads out of ([`first_at_rest_where`]).
+//! - **An end stays reachable** (AG EF): backwards from all states that have ended, along edges without disturbances,
+//!   [`first_without_an_end`] meets every state.
+//! - **No exchange goes on for ever**: among the states that have not ended there is no strongly connected component
+//!   in which a fair history could stay. A history is fair if every actor that can act without a break acts some
+//!   time. So a component is a trap if each actor either cannot act in one of its states or has a step that stays
+//!   inside: then a history that keeps visiting all of it is fair and never ends ([`first_of_a_trap`]). Together with
+//!   the first this means that every fair history without further disturbances ends.
+//! - **A property holds in the end**: in the components without outgoing edges ([`first_at_rest_where`]).
 
 use super::Model;
 use super::graph::{Graph, Id};
 
-/// The state nearest to the start from which no end can be reached.
+/// Returns the state nearest to the start from which no end can be reached.
 pub fn first_without_an_end<M: Model>(graph: &Graph<M>) -> Option<Id> {
     let mut met: Vec<bool> = graph.states().map(M::has_ended).collect();
     let count = met.len();
@@ -46,14 +45,14 @@ pub fn first_without_an_end<M: Model>(graph: &Graph<M>) -> Option<Id> {
     met.iter().position(|met| !met).map(|id| id as Id)
 }
 
-/// The state nearest to the start of a component of states without an end, in which a history can stay although each of
-/// the `fair` actors goes on some time.
+/// Returns the state nearest to the start of a component without an end, in which a history can stay although each of
+/// the `fair` actors acts some time.
 pub fn first_of_a_trap<M: Model>(graph: &Graph<M>, fair: &[M::Actor]) -> Option<Id> {
     let ended: Vec<bool> = graph.states().map(M::has_ended).collect();
     Components::of(graph, |id| !ended[id as usize]).trap(graph, fair)
 }
 
-/// The state nearest to the start for which `such` holds, of a component that nothing leads out of.
+/// Returns the state nearest to the start for which `such` holds, of a component without outgoing edges.
 pub fn first_at_rest_where<M: Model>(
     graph: &Graph<M>,
     such: impl Fn(&M::State) -> bool,
@@ -69,7 +68,7 @@ pub fn first_at_rest_where<M: Model>(
 
 /// The strongly connected components of a part of the graph.
 struct Components {
-    /// Of each state; `NONE`: not of this part.
+    /// The component of each state; `NONE`: not of this part.
     of: Vec<u32>,
     /// Members, component after component, and where each component begins.
     members: Vec<Id>,
@@ -79,7 +78,7 @@ struct Components {
 const NONE: u32 = u32::MAX;
 
 impl Components {
-    /// Tarjan's algorithm, with a stack of its own: histories are longer than a thread's stack.
+    /// Tarjan's algorithm, with an explicit stack: histories are longer than a thread's stack.
     fn of<M: Model>(graph: &Graph<M>, part: impl Fn(Id) -> bool) -> Self {
         let count = graph.report().states;
         let mut found = Self { of: vec![NONE; count], members: Vec::new(), starts: vec![0] };
@@ -151,14 +150,14 @@ impl Components {
         let traps = self.iter().filter(|(number, members)| {
             let inside = |id: Id| self.of[id as usize] == *number;
             let cycle = members.iter().any(|id| graph.edges(*id).iter().any(|(to, _)| inside(*to)));
-            // A state that leads nowhere has no end either, and is found by that.
+            // A state without edges has no end either, and the other check finds it.
             cycle && fair.iter().all(|actor| may_stay(graph, members, *actor, inside))
         });
         traps.filter_map(|(_, members)| members.iter().min().copied()).min()
     }
 }
 
-/// Whether `actor` does not force a history out: it cannot go on somewhere, or can go on inside.
+/// Returns whether `actor` does not force a history out: it cannot act somewhere, or can act inside.
 fn may_stay<M: Model>(
     graph: &Graph<M>,
     members: &[Id],

@@ -1,4 +1,4 @@
-//! Held catch-up, as the explorer sees it.
+//! Held catch-up as a model for the explorer.
 
 use super::{
     Action, Bounds, FIRINGS, JOBS, Job, OPERATORS, Operator, PLANNERS, Planner, Plans, Property,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::explorer::{History, Model, Refused};
 
-/// The model within bounds, with the answers of the real planning functions.
+/// The model within bounds, with the results of the real planning functions.
 #[derive(Clone, Debug)]
 pub struct HeldCatchUp {
     bounds: Bounds,
@@ -14,7 +14,7 @@ pub struct HeldCatchUp {
 }
 
 impl HeldCatchUp {
-    /// Asks the planning functions once for every answer that the model needs.
+    /// Calls the planning functions once for every result that the model needs.
     pub fn new(bounds: Bounds) -> Self {
         Self { bounds, plans: Plans::new(bounds.policy) }
     }
@@ -23,7 +23,7 @@ impl HeldCatchUp {
 impl Model for HeldCatchUp {
     type State = World;
     type Action = Action;
-    /// Nobody's fairness is asked for: the one question is whether an end can be reached.
+    /// No fairness is needed: the one question is whether an end can be reached.
     type Actor = ();
     type Property = Property;
 

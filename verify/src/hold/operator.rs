@@ -3,7 +3,7 @@
 use super::{Bounds, FIRINGS, Fence, Operator, Plans, Turn, Verdict, World};
 
 impl Bounds {
-    /// The next statement of an operator's call; `false`: it waits for a lock, or there is none.
+    /// Executes the next statement of an operator's call; `false`: it waits for a lock, or has none.
     pub(super) fn settle(&self, plans: &Plans, world: &mut World, who: usize) -> bool {
         let mut me = world.operators[who];
         let done = match me.turn {
@@ -22,12 +22,12 @@ impl Bounds {
                 true
             }
             Turn::SawNothing => {
-                let kept = world.is_hold_locked();
-                if !kept {
+                let is_locked = world.is_hold_locked();
+                if !is_locked {
                     self.end(world, me.verdict);
                     me = Operator::default();
                 }
-                !kept
+                !is_locked
             }
         };
         world.operators[who] = me;
@@ -82,7 +82,7 @@ impl Bounds {
         me.turn = Turn::Next(number as u8 + 1);
     }
 
-    /// `lock_hold`, or without it the look alone.
+    /// `lock_hold`, or without it only the check.
     fn ending(&self, world: &World, me: &mut Operator) -> bool {
         if world.holds == 0 || (!self.has(Fence::LockHold) && world.has_held()) {
             *me = Operator::default();
@@ -96,7 +96,7 @@ impl Bounds {
         !world.is_hold_locked()
     }
 
-    /// `end_hold`. What no planner has come to, of what is noticed, is decided with it.
+    /// `end_hold`. It also decides noticed firings that no planner has reached.
     fn end(&self, world: &mut World, verdict: Verdict) {
         world.holds = 0;
         if self.discards_all && verdict == Verdict::Discard {
@@ -114,7 +114,7 @@ impl World {
         self.jobs.iter().any(|job| job.held() != 0)
     }
 
-    /// Whether anybody keeps the hold, or is about to end it.
+    /// Returns whether another process keeps the hold, or is about to end it.
     fn is_hold_locked(&self) -> bool {
         self.planners.iter().any(|one| one.keeps)
             || self.operators.iter().any(|one| one.turn == Turn::EndLocked)

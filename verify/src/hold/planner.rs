@@ -4,7 +4,7 @@ use super::plans::is_jump;
 use super::{Bounds, FIRINGS, Fence, JOBS, Phase, Planner, Plans, Turn, World};
 
 impl Bounds {
-    /// The next statement of a planner; `false`: it waits for a lock.
+    /// Executes the next statement of a planner; `false`: it waits for a lock.
     pub(super) fn plan(&self, plans: &Plans, world: &mut World, who: usize) -> bool {
         let mut me = world.planners[who];
         let done = match me.phase {
@@ -58,7 +58,7 @@ impl Bounds {
         done
     }
 
-    /// Judges what was read; `planner_clock_beat` where it is no jump.
+    /// Judges the values read; `planner_clock_beat` without a jump.
     fn read(world: &World, me: &mut Planner) {
         if is_jump(me.seen, me.now) {
             me.phase = Phase::Asks(world.clock);
@@ -102,7 +102,7 @@ impl Bounds {
         }
     }
 
-    /// `keep_hold`, and where the hold has ended since it was found, `hold_catch_up` again.
+    /// `keep_hold`, and if the hold has ended since it was found, `hold_catch_up` again.
     fn keep_hold(&self, world: &World, me: &mut Planner) -> bool {
         let noticed = me.phase == Phase::Noticed;
         if me.held && !me.opens && self.has(Fence::KeepHold) {
@@ -117,12 +117,12 @@ impl Bounds {
         true
     }
 
-    /// All that the transaction has written is seen, and its locks are gone.
+    /// Makes all writes of the transaction visible, and releases its locks.
     fn commit(&self, plans: &Plans, world: &mut World, me: &mut Planner) {
         for number in (0..JOBS).filter(|number| me.jobs & (1 << number) != 0) {
             let job = &mut world.jobs[number];
             let plan = plans.planned(job.cursor, me.now, me.held);
-            // What the planner decides of late firings is what nobody was asked about.
+            // The planner's decisions about late firings are those that no operator has made.
             let late = (1 << me.now.saturating_sub(1)) - 1;
             world.unasked |= (plan.executed | plan.gaps) & job.jumped & late != 0;
             job.twice |= job.gaps & plan.gaps != 0;
@@ -141,13 +141,13 @@ impl Bounds {
             world.holds += 1;
         }
         if let Some(Some(at)) = me.clock {
-            // A jump is noticed by whoever begins a hold, or finds one.
+            // A planner that begins a hold, or finds one, has noticed the jump.
             let noticed = me.held && is_jump(world.seen, at);
             write_clock(world, at);
             if noticed || me.opens {
                 world.owed = is_jump(world.seen, world.clock);
             }
-            // A clock that was set back is noticed once more; that errs on the safe side.
+            // A clock that was set back is noticed once more, which errs on the safe side.
             world.owed |= at > world.clock;
         }
         let left = me.aside;
@@ -159,7 +159,7 @@ impl Bounds {
     }
 }
 
-/// `due_jobs`; without any, and without anything written, the transaction is over.
+/// `due_jobs`; without due jobs and without writes, the transaction is over.
 fn due_jobs(world: &World, me: &mut Planner) {
     for (number, job) in world.jobs.iter().enumerate() {
         if job.cursor < me.now && usize::from(job.cursor) < FIRINGS && !world.is_locked(number) {
@@ -191,7 +191,7 @@ fn set_aside(held_at: &mut [u8; FIRINGS], firings: u8, now: u8) {
 }
 
 impl World {
-    /// Whether anybody has locked the job.
+    /// Returns whether another process has locked the job.
     pub(super) fn is_locked(&self, job: usize) -> bool {
         self.planners.iter().any(|one| one.jobs & (1 << job) != 0)
             || self.operators.iter().any(|one| one.turn == Turn::Locked(job as u8))

@@ -1,4 +1,4 @@
-//! What the planner and an operator make of firings, asked of the real functions once and kept.
+//! The dispositions of firings by planners and operators, computed once by the real functions.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::FIRINGS;
 
 const HOURS: usize = FIRINGS + 1;
 
-/// What becomes of which firings.
+/// The dispositions of some firings.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Outcome {
     /// Executions.
@@ -27,7 +27,7 @@ pub(super) struct Outcome {
     pub(super) next: u8,
 }
 
-/// All answers.
+/// All results.
 #[derive(Clone, Debug)]
 pub(super) struct Plans {
     /// By cursor, hour, and whether catch-up is held.
@@ -36,24 +36,24 @@ pub(super) struct Plans {
     released: [[[Outcome; HOURS]; FIRINGS]; FIRINGS],
 }
 
-/// The instant of an hour; `firing` number `n` is nominal at hour `n + 1`.
+/// Returns the instant of an hour; `firing` number `n` is nominal at hour `n + 1`.
 fn at(hour: usize) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::hours(500_000 + hour as i64)
 }
 
-/// The firing that is nominal at `instant`.
+/// Returns the firing that is nominal at `instant`.
 fn firing(instant: DateTime<Utc>) -> usize {
     ((instant - at(1)).num_hours() as usize).min(FIRINGS)
 }
 
-/// Whether it is a jump from `seen` to `now`, where an hour is the longest absence.
+/// Returns whether the time from `seen` to `now` is a jump, where an hour is the longest absence.
 pub(super) fn is_jump(seen: u8, now: u8) -> bool {
     let limit = Duration::from_hours(1);
     time_jump::detect_jump(Some(at(seen.into())), at(now.into()), limit).is_some()
 }
 
 impl Plans {
-    /// Asks everything there is to ask, for jobs of this policy.
+    /// Computes all results, for jobs of this policy.
     ///
     /// # Panics
     ///
@@ -88,12 +88,12 @@ impl Plans {
         Self { planned, released }
     }
 
-    /// What a planner decides of a job whose cursor is due.
+    /// Returns a planner's decision about a job whose cursor is due.
     pub(super) fn planned(&self, cursor: u8, now: u8, held: bool) -> Outcome {
         self.planned[usize::from(cursor)][usize::from(now)][usize::from(held)]
     }
 
-    /// What a release decides of all that is set aside of a job, run by run.
+    /// Returns a release's decision about all held firings of a job, run by run.
     pub(super) fn released(&self, held_at: [u8; FIRINGS]) -> Outcome {
         let mut all = Outcome::default();
         let mut first = 0;

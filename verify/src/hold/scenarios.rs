@@ -1,4 +1,4 @@
-//! What is checked of held catch-up, and how far.
+//! The checks of held catch-up, and their bounds.
 
 use sexton_model::job::MisfirePolicy;
 
@@ -23,7 +23,7 @@ pub const SMALL: [Bounds; 1] = [Bounds { planners: 1, deaths: 1, ..WHOLE }];
 pub const LARGE: [Bounds; 2] =
     [WHOLE, Bounds { planners: 1, policy: MisfirePolicy::FireAll, deaths: 1, ..WHOLE }];
 
-/// The smallest bounds in which `fence` is needed, without it.
+/// Returns the model without `fence`, in the smallest bounds in which it is needed.
 fn without_fence(fence: Fence) -> Mutant<HeldCatchUp> {
     let operators = 1 + usize::from(fence == Fence::ReadLocked);
     let deaths = u8::from(fence == Fence::WithCursor);
@@ -36,7 +36,7 @@ fn without_fence(fence: Fence) -> Mutant<HeldCatchUp> {
     }
 }
 
-/// Without each fence, and what no fence prevents.
+/// Returns the models without each fence, and one violation that no fence prevents.
 pub fn mutants() -> Vec<Mutant<HeldCatchUp>> {
     let limit = Mutant {
         heading: "A discard before the planners".to_owned(),

@@ -1,17 +1,17 @@
-//! The database's clock, and the dispatch of what happens.
+//! The database's clock, and the dispatch of actions.
 
 use super::plans::is_jump;
 use super::{Bounds, FIRINGS, Operator, Planner, Plans, Turn, Verdict, World};
 use crate::explorer::take;
 
-/// One thing that happens.
+/// One action.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// A planner's next statement.
     Plan(usize),
-    /// A planner dies, its transaction with it.
+    /// A planner dies, and its transaction with it.
     PlannerDies(usize),
-    /// An operator begins.
+    /// An operator begins a call.
     Decide(usize, Verdict, Option<u8>),
     /// An operator's next statement.
     Settle(usize),
@@ -24,7 +24,7 @@ pub enum Action {
 }
 
 impl Bounds {
-    /// Every action there is, in an order that never changes.
+    /// Returns every action, in an order that never changes.
     pub fn actions(&self) -> Vec<Action> {
         let mut all = Vec::new();
         for planner in 0..self.planners {
@@ -45,7 +45,7 @@ impl Bounds {
         all
     }
 
-    /// What `action` makes of `world`; `None`: it cannot happen there.
+    /// Applies `action` to `world`; `None`: it cannot happen there.
     pub(super) fn apply(&self, plans: &Plans, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         let done = match action {
@@ -72,7 +72,7 @@ impl Bounds {
 }
 
 impl Action {
-    /// Whether it comes from outside.
+    /// Returns whether it comes from outside.
     pub const fn is_disturbance(self) -> bool {
         matches!(self, Self::PlannerDies(_) | Self::OperatorDies(_) | Self::Jump(_))
     }
@@ -112,7 +112,7 @@ impl World {
         true
     }
 
-    /// Whether everything is decided and nobody is at it.
+    /// Returns whether everything is decided and no process is busy.
     pub fn is_ended(&self) -> bool {
         let done = |job: &super::Job| usize::from(job.cursor) == FIRINGS && job.held() == 0;
         usize::from(self.clock) == FIRINGS

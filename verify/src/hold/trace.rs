@@ -37,14 +37,20 @@ fn line(action: Action, before: &World, after: &World) -> String {
 }
 
 fn planner(who: usize, before: &World, after: &World) -> String {
-    let (was, is) = (before.planners[who], after.planners[who]);
+    let (old, new_state) = (before.planners[who], after.planners[who]);
     let held = |held| if held { "a hold" } else { "no hold" };
-    match was.phase {
-        Phase::Idle => format!("begins a transaction at hour {}", is.now),
-        Phase::Begun if is.phase == Phase::HalfRead => format!("reads {}", held(is.held)),
-        Phase::Begun => format!("reads that hour {} was seen last, and {}", is.seen, held(is.held)),
-        Phase::HalfRead => format!("reads that hour {} was seen last", is.seen),
-        Phase::Read => match (is.phase, is.clock) {
+    match old.phase {
+        Phase::Idle => format!("begins a transaction at hour {}", new_state.now),
+        Phase::Begun if new_state.phase == Phase::HalfRead => {
+            format!("reads {}", held(new_state.held))
+        }
+        Phase::Begun => format!(
+            "reads that hour {} was seen last, and {}",
+            new_state.seen,
+            held(new_state.held)
+        ),
+        Phase::HalfRead => format!("reads that hour {} was seen last", new_state.seen),
+        Phase::Read => match (new_state.phase, new_state.clock) {
             (Phase::Asks(_), _) => "finds a jump, and asks for the clock's row".to_owned(),
             (_, Some(Some(at))) => {
                 format!("finds no jump, and writes hour {at}, not yet committed")
@@ -52,34 +58,36 @@ fn planner(who: usize, before: &World, after: &World) -> String {
             _ => "finds no jump".to_owned(),
         },
         Phase::Asks(_) | Phase::AsksAnew => "locks the clock's row".to_owned(),
-        Phase::Locked(at) if is.phase == Phase::Looked => {
+        Phase::Locked(at) if new_state.phase == Phase::Looked => {
             format!("judges hour {at}: somebody has noticed the jump")
         }
-        Phase::Locked(at) if is.phase == Phase::Behind => {
+        Phase::Locked(at) if new_state.phase == Phase::Behind => {
             format!("commits that hour {at} was seen")
         }
         Phase::Locked(at) => format!(
             "writes {} and hour {at}, not yet committed",
-            if is.opens { "a hold" } else { "no second hold" }
+            if new_state.opens { "a hold" } else { "no second hold" }
         ),
         Phase::Behind => "writes a hold, not yet committed".to_owned(),
-        Phase::Noticed | Phase::Looked => match (is.keeps, is.held) {
+        Phase::Noticed | Phase::Looked => match (new_state.keeps, new_state.held) {
             (true, _) => "keeps the hold from ending".to_owned(),
-            (_, true) if is.opens && !was.opens => "finds it ended, and writes another".to_owned(),
+            (_, true) if new_state.opens && !old.opens => {
+                "finds it ended, and writes another".to_owned()
+            }
             (_, true) => "goes on with the hold".to_owned(),
-            _ if was.held => "finds the hold ended".to_owned(),
+            _ if old.held => "finds the hold ended".to_owned(),
             _ => "goes on without a hold".to_owned(),
         },
-        Phase::Ready if is.phase == Phase::Idle => "finds nothing to do".to_owned(),
-        Phase::Ready => format!("locks {}", jobs(is.jobs)),
+        Phase::Ready if new_state.phase == Phase::Idle => "finds nothing to do".to_owned(),
+        Phase::Ready => format!("locks {}", jobs(new_state.jobs)),
         Phase::Planned => format!("commits: {}", became(before, after)),
         Phase::Aside => format!("commits the rest: {}", became(before, after)),
     }
 }
 
 fn operator(who: usize, before: &World, after: &World) -> String {
-    let (was, is) = (before.operators[who].turn, after.operators[who].turn);
-    match (was, is) {
+    let (old, new_state) = (before.operators[who].turn, after.operators[who].turn);
+    match (old, new_state) {
         (Turn::Next(_), Turn::Locked(job)) => format!("locks job {}", job + 1),
         (Turn::Next(_), Turn::Next(job)) => format!("reads what is set aside of job {}", job + 1),
         (Turn::Next(_), _) => "finds nothing else set aside".to_owned(),
@@ -99,18 +107,18 @@ fn jobs(mask: u8) -> String {
     if all.is_empty() { "no job".to_owned() } else { all.join(" and ") }
 }
 
-/// What is new in the rows, over all jobs.
+/// Returns the changes in the rows, over all jobs.
 fn became(before: &World, after: &World) -> String {
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     if after.holds > before.holds {
-        told.push("a hold begins".to_owned());
+        changes.push("a hold begins".to_owned());
     }
     if after.seen != before.seen {
-        told.push(format!("hour {} was seen", after.seen));
+        changes.push(format!("hour {} was seen", after.seen));
     }
-    for (number, (was, is)) in before.jobs.iter().zip(&after.jobs).enumerate() {
+    for (number, (old, new_state)) in before.jobs.iter().zip(&after.jobs).enumerate() {
         let of = |name: &str, mask: fn(&Job) -> u8| {
-            let new = mask(is) & !mask(was);
+            let new = mask(new_state) & !mask(old);
             (new != 0).then(|| format!("{name} {}", hours(new)))
         };
         let all = [
@@ -120,16 +128,16 @@ fn became(before: &World, after: &World) -> String {
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         if !all.is_empty() {
-            told.push(format!("of job {}: {}", number + 1, all.join(", ")));
+            changes.push(format!("of job {}: {}", number + 1, all.join(", ")));
         }
-        if is.cursor != was.cursor && all.is_empty() {
-            told.push(format!("the cursor of job {} moves", number + 1));
+        if new_state.cursor != old.cursor && all.is_empty() {
+            changes.push(format!("the cursor of job {} moves", number + 1));
         }
-        if is.twice && !was.twice {
-            told.push(format!("of job {} what is in a gap already", number + 1));
+        if new_state.twice && !old.twice {
+            changes.push(format!("of job {} what is in a gap already", number + 1));
         }
     }
-    if told.is_empty() { "nothing new".to_owned() } else { told.join("; ") }
+    if changes.is_empty() { "nothing new".to_owned() } else { changes.join("; ") }
 }
 
 fn hours(mask: u8) -> String {

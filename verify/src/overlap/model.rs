@@ -1,4 +1,4 @@
-//! The executions of one job, as the explorer sees them.
+//! The executions of one job as a model for the explorer.
 
 use super::{Action, EXECUTIONS, Execution, Job, PLANNERS, Planner, Property, World, trace};
 use crate::explorer::{History, Model, Refused};
@@ -6,7 +6,7 @@ use crate::explorer::{History, Model, Refused};
 impl Model for Job {
     type State = World;
     type Action = Action;
-    /// Nobody's fairness is asked for: the one question is whether an end can be reached.
+    /// No fairness is needed: the one question is whether an end can be reached.
     type Actor = ();
     type Property = Property;
 

@@ -1,4 +1,4 @@
-//! What each action does.
+//! The effect of each action.
 
 use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::plan::Disposition;
@@ -8,7 +8,7 @@ use super::{Action, Execution, Fence, Job, Planner, Task, World};
 use crate::explorer::take;
 
 impl Job {
-    /// What `action` makes of `world`; `None`: it cannot happen there.
+    /// Applies `action` to `world`; `None`: it cannot happen there.
     pub(super) fn apply(self, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         let done = match action {
@@ -79,13 +79,13 @@ impl Job {
         true
     }
 
-    /// `admit_waiters`. Also when it finds nothing: the look is spent.
+    /// `admit_waiters`. Even if it finds nothing, the read is used up.
     fn admit(self, world: &mut World, planner: usize) -> bool {
         if std::mem::replace(&mut world.planners[planner], Planner::Idle) != Planner::SawFree {
             return false;
         }
-        let asks = self.has(Fence::AskAgain) && self.has(Fence::Free);
-        if asks && !world.is_free() {
+        let checks = self.has(Fence::AskAgain) && self.has(Fence::Free);
+        if checks && !world.is_free() {
             return true;
         }
         if let Some(first) = world.executions.iter_mut().find(|one| one.waits.is_some()) {
@@ -94,7 +94,7 @@ impl Job {
         true
     }
 
-    /// `open_attempts`, by the ticket that was published when the row was let go, or by a copy.
+    /// `open_attempts`, by the ticket that was published at the admission, or by a copy.
     fn open(self, one: &mut Execution) -> bool {
         let copy = std::mem::take(&mut one.copy);
         if one.waits.is_some() && (self.has(Fence::Waiter) || !copy) {
@@ -122,7 +122,7 @@ impl Job {
         one.settled(cause)
     }
 
-    /// `settle_attempts` in the task's own transaction. Refused, it rolls back and is cut short.
+    /// `settle_attempts` in the task's own transaction. After a refusal, it rolls back and is cut short.
     fn write(self, one: &mut Execution) -> bool {
         if one.task != Task::Ended(true) {
             return false;
@@ -144,7 +144,7 @@ fn trigger(world: &mut World) -> bool {
 }
 
 impl World {
-    /// The next execution to be claimed.
+    /// Returns the next execution to claim.
     fn unclaimed(&self) -> Option<usize> {
         self.executions.iter().position(|one| one.state.is_none())
     }
@@ -172,7 +172,7 @@ impl World {
         under_way
     }
 
-    /// Whether every execution has ended, or waits for an operator.
+    /// Returns whether every execution has ended, or waits for an operator.
     pub(super) fn is_ended(&self) -> bool {
         self.executions
             .iter()
@@ -187,8 +187,8 @@ impl Execution {
         true
     }
 
-    /// `replace_under_way`, of one row. Another one's lock is passed over, so that without the fence
-    /// that puts the claim off such a row goes on.
+    /// `replace_under_way`, of one row. A locked row is skipped, so that without the fence that defers the claim such
+    /// a row goes on.
     fn replace(&mut self) {
         if !self.state.is_some_and(State::is_under_way) || self.waits == Some(WaitReason::Turn) {
             return;
@@ -229,7 +229,7 @@ impl Execution {
         self.change(cause)
     }
 
-    /// Whoever waited for the row's lock finds it ended.
+    /// A transaction that waited for the row's lock finds it ended.
     fn commit(&mut self) -> bool {
         self.task == Task::Committing && self.settled(Cause::Succeed)
     }
@@ -239,7 +239,7 @@ impl Execution {
         self.task == Task::Dead && self.settled(self.next_after_failure())
     }
 
-    /// A transaction that was not committed is rolled back with its worker.
+    /// An uncommitted transaction is rolled back with its worker.
     fn die(&mut self) -> bool {
         let open = matches!(self.task, Task::Runs | Task::Ended(_) | Task::Committing);
         if open {

@@ -1,34 +1,34 @@
-//! Everything that can happen, one effect at a time.
+//! All actions, one effect at a time.
 //!
-//! A process that can die between two effects has an action for each of them, so that every crash
-//! point is a state in which [`Fault::WorkerDies`] and its kin may strike.
+//! A process that can die between two effects has an action for each of them, so that every crash point is a state in
+//! which [`Fault::WorkerDies`] and its like may strike.
 
 use crate::protocol::world::{Ending, Number, Parked};
 
-/// One thing that happens.
+/// One action.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
-    /// A scheduler's publishing loops go one step further.
+    /// A scheduler's publishing loops take a step.
     Scheduler(u8, SchedulerStep),
-    /// The broker hands a ticket to an idle worker.
+    /// The broker delivers a ticket to an idle worker.
     Deliver(u8, Number),
-    /// A worker goes one step further.
+    /// A worker takes a step.
     Worker(u8, WorkerStep),
     /// The rescuer ends an attempt that it has seen unrenewed for a lease.
     Rescue,
-    /// A worker that was started again in a dead one's seat ends that one's attempt.
+    /// A worker that takes a dead one's instance lock ends that one's attempt.
     AcquireInstanceLock,
-    /// The reconciler owes a ticket again that is nowhere any more.
+    /// The reconciler marks a lost ticket as unpublished.
     Reconcile,
-    /// The sweep goes one step further.
+    /// The sweep takes a step.
     Sweep(SweepStep),
     /// Time passes.
     Clock(Clock),
-    /// The ladder gives a ticket back to the main queue, when the row is due or long past it.
+    /// The delay queues return a ticket to the main queue, when the row is due or long past it.
     Release(Number),
-    /// Something breaks.
+    /// A fault occurs.
     Fault(Fault),
-    /// Somebody does something.
+    /// A person acts.
     Person(OperatorAction),
 }
 
@@ -37,9 +37,9 @@ pub enum Action {
 pub enum SchedulerStep {
     /// Inserts the execution.
     Claim,
-    /// Takes an owed ticket, which hides it from other relays.
+    /// Takes an unpublished ticket, which hides it from other relays.
     Take,
-    /// Publishes what it has in hand, confirmed.
+    /// Publishes the taken ticket, confirmed.
     Publish,
     /// Marks it as published.
     Mark,
@@ -50,11 +50,11 @@ pub enum SchedulerStep {
 pub enum WorkerStep {
     /// Claims a foreign task's execution.
     Adopt,
-    /// Asks to open its ticket, and does at the row what the answer says.
+    /// Opens its ticket, and handles the result.
     Ask,
     /// Renews the lease of an attempt it had opened earlier, and starts the task.
     Start,
-    /// Gives a ticket back whose open was not answered for too long.
+    /// Returns a ticket whose open was not answered for too long.
     GiveUp,
     /// Its task ends.
     End(Ending),
@@ -66,15 +66,15 @@ pub enum WorkerStep {
     RenewLate,
     /// Kills its task, because the renewal was refused.
     HearOfFence,
-    /// Acknowledges the ticket of a task that runs for long.
+    /// Acknowledges the ticket of a long task.
     AckEarly,
     /// Records the end of its attempt.
     Settle,
-    /// Publishes what the settlement owes, confirmed.
+    /// Publishes the settlement's ticket, confirmed.
     Publish,
     /// Marks it as published.
     Mark,
-    /// Publishes a copy of its ticket elsewhere.
+    /// Publishes a copy of its ticket to another queue.
     MoveOn,
     /// Acknowledges its ticket.
     Ack,
@@ -95,35 +95,35 @@ pub enum SweepStep {
     Copy,
     /// Acknowledges the message.
     Ack,
-    /// Ends the pass; a complete one owes again what it has not seen.
+    /// Ends the pass; a complete one marks messages as unpublished that it has not seen.
     Finish,
 }
 
-/// What passing time does.
+/// The effects of passing time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Clock {
     /// The next attempt is due.
     Due,
     /// It has been due for an hour.
     LongDue,
-    /// A relay's hold, or the head start, is over.
+    /// A relay's claim on a ticket, or the process's time to publish it, is over.
     HoldOver,
-    /// Nobody has renewed the lease for its whole length.
+    /// The lease was not renewed for its whole length.
     LeaseOver,
-    /// The firing is too old to be begun.
+    /// The firing becomes stale.
     Stale,
 }
 
-/// What breaks.
+/// The faults.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
-    /// A worker is killed, its task with it; its unacknowledged ticket returns.
+    /// A worker is killed, and its task with it; its unacknowledged ticket returns.
     WorkerDies(u8),
     /// A scheduler's publishing loops are killed.
     SchedulerDies(u8),
     /// The scheduler that sweeps is killed; its unacknowledged message returns.
     SweepDies,
-    /// A worker's connection to the broker is lost; its ticket returns while it goes on.
+    /// A worker loses its connection to the broker; its ticket returns while it goes on.
     ConnectionLost(u8),
     /// An open is committed; its answer is lost.
     OpenUnanswered(u8),
@@ -133,29 +133,29 @@ pub enum Fault {
     SettleUnanswered(u8),
     /// A publication of a worker is in its queue; the confirm is lost.
     ConfirmLost(u8),
-    /// A worker cannot publish what it owes.
+    /// A worker cannot publish its ticket.
     PublishFails(u8),
     /// A worker with a running task is cut off from the database.
     CutOff(u8),
-    /// A worker is told to stop.
+    /// A worker receives a stop signal.
     Stop(u8),
-    /// A ticket leaves the ladder before the row is due.
+    /// A ticket leaves the delay queues before the row is due.
     ReleasedEarly,
-    /// The broker parks a ticket that it has handed out too often.
+    /// The broker parks a ticket after too many deliveries.
     ParkedByBroker(Number),
-    /// A ticket in the main queue is doubled.
+    /// A ticket in the main queue is duplicated.
     Doubled(Number),
     /// The broker loses its data.
     Wiped,
-    /// The reconciler takes a ticket for lost that is not.
+    /// The reconciler takes an existing ticket for lost.
     WrongGuess,
-    /// The queue that a worker's ticket should wait in refuses it, and the worker hands it back to its row.
+    /// The delay queue of a worker's ticket refuses it, and the worker returns it to its row.
     Refused(u8),
-    /// The database's clock is set ahead by more than a lease: by it, every open attempt's is over.
+    /// The database's clock is set ahead by more than a lease: by it, every open attempt's lease is over.
     ClockAhead,
 }
 
-/// What people do.
+/// The actions of people.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OperatorAction {
     /// `sexton failed requeue`.
@@ -174,14 +174,14 @@ pub enum OperatorAction {
     MoveAway(Number),
 }
 
-/// Who acts. Each of these goes on whenever it can go on for good: weak fairness.
+/// The actor of an action. Each of these acts whenever it can act for good: weak fairness.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Actor {
     /// A scheduler's publishing loops.
     Scheduler(u8),
     /// The broker's delivery.
     Broker,
-    /// The ladder.
+    /// The delay queues.
     DelayQueues,
     /// A worker.
     Worker(u8),
@@ -193,12 +193,12 @@ pub enum Actor {
     Sweep,
     /// A timer.
     Clock(Clock),
-    /// Nobody that anything can be expected of: faults, people, a worker's seat, early acks.
+    /// No reliable actor: faults, people, a worker's instance lock, early acks.
     Chance,
 }
 
 impl Actor {
-    /// All that can be relied on.
+    /// All actors that act reliably.
     pub const FAIR: [Self; 13] = [
         Self::Scheduler(0),
         Self::Scheduler(1),
@@ -217,12 +217,12 @@ impl Actor {
 }
 
 impl Action {
-    /// Whether it comes from outside: a fault or a person.
+    /// Returns whether it comes from outside: a fault or a person.
     pub const fn is_disturbance(self) -> bool {
         matches!(self, Self::Fault(_) | Self::Person(_))
     }
 
-    /// Who does it.
+    /// Returns its actor.
     pub const fn actor(self) -> Actor {
         match self {
             Self::Scheduler(who, _) => Actor::Scheduler(who),
@@ -240,7 +240,7 @@ impl Action {
         }
     }
 
-    /// Every action there is, in an order that never changes: traces are drawn from it.
+    /// Returns every action, in an order that never changes: traces depend on it.
     pub fn all() -> Vec<Self> {
         use SchedulerStep as S;
         use SweepStep as W;

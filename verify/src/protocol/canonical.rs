@@ -1,20 +1,20 @@
-//! One state for all that cannot be told apart.
+//! One state for all indistinguishable ones.
 //!
 //! Four reductions, each of which leaves out only steps that change nothing:
 //!
 //! - **Names.** Two workers with the same task types, and two schedulers, differ by name only.
-//! - **Steps without effect.** A mark of a revision that has passed, and the acknowledgement of a
-//!   delivery that is gone, do nothing; whoever has only that left to do has nothing left to do.
-//! - **What the database's clock says of a lease**, which nobody asks.
-//! - **Numbers that nobody reads.** What is printed on a ticket that the broker no longer counts as
-//!   handed out is not asked for after the settlement.
+//! - **Steps without effect.** A mark of an old revision, and the acknowledgement of a lost delivery, do nothing; a
+//!   process with only that left to do is idle.
+//! - **The database's clock on a lease**, which no decision uses.
+//! - **Unread numbers.** The number on a ticket that the broker no longer counts as delivered is not read after the
+//!   settlement.
 
 use crate::protocol::Protocol;
 use crate::protocol::fences::Fence;
 use crate::protocol::world::{Holder, Number, Scheduler, Step, Worker, World};
 
 impl Protocol {
-    /// `world` with workers and schedulers that differ by name only in an order of their own.
+    /// Returns `world` with interchangeable workers and schedulers in a canonical order.
     pub(crate) fn without_names(&self, mut world: World) -> World {
         let alike = self.bounds.offers[0] == self.bounds.offers[1];
         if alike && world.workers[0] > world.workers[1] {
@@ -30,7 +30,7 @@ impl Protocol {
         world
     }
 
-    /// `world` without steps and numbers that have no effect any more; everybody keeps their name.
+    /// Returns `world` without steps and numbers that have no effect any more; every process keeps its name.
     pub(crate) fn without_spent_steps(&self, mut world: World) -> World {
         if self.fences.has(Fence::TicketPublishedAt) {
             for scheduler in &mut world.schedulers {

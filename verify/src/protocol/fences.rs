@@ -1,4 +1,4 @@
-//! The fences of the protocol, as data: each can be taken down, to see what it holds off.
+//! The fences of the protocol, as data: each can be removed, to show its effect.
 
 /// One fence: a condition without which the protocol breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -7,33 +7,33 @@ pub enum Fence {
     AttemptNumber,
     /// `state IN (…)`, which is the transition table, in every statement that changes a state.
     State,
-    /// `open_token = mine`: in the look that answers a ticket that opened nothing, in the settlement.
+    /// `open_token = mine`: in the read after an open without a result, and in the settlement.
     Worker,
-    /// The same renewal, for a whole lease: wherever an attempt is ended as lost and its worker is not known to
-    /// be dead.
+    /// The same renewal, for a whole lease: wherever an attempt is ended as lost and its worker is not known to be
+    /// dead.
     Lease,
-    /// Of which that length is taken by the observer's own clock, and not by the database's.
+    /// That length by the observer's own clock, and not by the database's.
     Observation,
     /// `next_attempt_at <= now()`, in the open.
     DueTime,
     /// `UNIQUE (job_id, execution_key)`, in the claim.
     UniqueKey,
-    /// `rev = mine AND ticket_published_at IS NULL`, in the mark that pays a debt.
+    /// `rev = mine AND ticket_published_at IS NULL`, in the mark of a published ticket.
     TicketPublishedAt,
-    /// The worker's own clock, by which a task is dead before its lease is over.
+    /// The worker's own clock, by which it kills a task before its lease is over.
     OwnClock,
-    /// The renewal before a task starts whose open was answered only when it was asked for again: by
-    /// then the lease may be over.
+    /// The renewal before a task's start if its open was answered only at a repetition: by then the lease may be
+    /// over.
     RenewalFirst,
-    /// `attempt = attempt + 1` also where a ticket is failed that nobody could open.
+    /// `attempt = attempt + 1` also where an execution fails because no worker could open its ticket.
     NewNumber,
-    /// `rev = rev + 1` where a ticket is handed back to its row, also if the row says that it is unpublished: a mark of
-    /// the ticket that was in hand may still be on its way.
+    /// `rev = rev + 1` where a ticket is returned to its row, even if the row says that it is unpublished: a mark of
+    /// the returned ticket may still be on its way.
     NewRevision,
 }
 
 impl Fence {
-    /// All of them, in the order of the documentation.
+    /// All fences, in the order of the documentation.
     pub const ALL: [Self; 12] = [
         Self::AttemptNumber,
         Self::State,
@@ -49,7 +49,7 @@ impl Fence {
         Self::NewRevision,
     ];
 
-    /// What it is called in the documentation.
+    /// Returns the name in the documentation.
     pub const fn title(self) -> &'static str {
         match self {
             Self::AttemptNumber => "attempt number",
@@ -67,7 +67,7 @@ impl Fence {
         }
     }
 
-    /// What the fence is, in the code.
+    /// Returns the fence's meaning in the code.
     pub const fn explanation(self) -> &'static str {
         match self {
             Self::AttemptNumber => {
@@ -107,21 +107,21 @@ impl Fence {
     }
 }
 
-/// A part that heals: without it something waits for ever.
+/// A part that repairs: without it something waits for ever.
 ///
-/// Fences keep wrong things from happening, and their absence shows in a single state. That a right thing happens in
-/// the end is the work of these parts, and their absence shows only in where states lead.
+/// Fences keep wrong things from happening, and a missing one shows in a single state. These parts make right things
+/// happen in the end, and a missing one shows only in the paths between states.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
-    /// The relay, which publishes what a worker or planner could not.
+    /// The relay, which publishes tickets that a worker or planner could not.
     Relay,
-    /// The reconciler, which notices tickets that the broker lost.
+    /// The reconciler, which finds tickets that the broker lost.
     Reconciler,
     /// The rescuer and the instance lock, which end the attempts of dead workers.
     Rescuer,
-    /// The end of the sweep's pass, which marks messages unpublished that it has not seen.
+    /// The end of the sweep's pass, which marks unseen messages as unpublished.
     SweepOwes,
-    /// The sweep's removal of messages that no failed row has.
+    /// The sweep's removal of messages without a failed row.
     SweepRemoves,
     /// The counting of retries.
     Budget,
@@ -130,7 +130,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them, in the order of the documentation.
+    /// All parts, in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::Relay,
         Self::Reconciler,
@@ -141,7 +141,7 @@ impl Part {
         Self::Patience,
     ];
 
-    /// What it is called in the documentation.
+    /// Returns the name in the documentation.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Relay => "the relay",
@@ -154,7 +154,7 @@ impl Part {
         }
     }
 
-    /// What it does.
+    /// Returns its effect.
     pub const fn explanation(self) -> &'static str {
         match self {
             Self::Relay => "The relay publishes unpublished tickets.",
@@ -174,7 +174,7 @@ impl Part {
     }
 }
 
-/// Which fences stand, and which parts work.
+/// The fences and parts in place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fences {
     up: [bool; Fence::ALL.len()],
@@ -183,39 +183,39 @@ pub struct Fences {
 }
 
 impl Fences {
-    /// All of them.
+    /// All fences and parts.
     pub const ALL: Self = Self { up: [true; Fence::ALL.len()], token_alone: false, missing: None };
 
-    /// These but one.
+    /// Returns these without one fence.
     #[must_use]
     pub const fn without(mut self, fence: Fence) -> Self {
         self.up[fence as usize] = false;
         self
     }
 
-    /// These, but a part of the platform is missing.
+    /// Returns these without one part.
     #[must_use]
     pub const fn missing(self, part: Part) -> Self {
         Self { missing: Some(part), ..self }
     }
 
-    /// Whether a part of the platform is there.
+    /// Returns whether a part is in place.
     pub fn works(self, part: Part) -> bool {
         self.missing != Some(part)
     }
 
-    /// These, but that a renewal and a settlement ask for the token and for nothing else.
+    /// Returns these, except that a renewal and a settlement check only the token.
     #[must_use]
     pub const fn token_alone(self) -> Self {
         Self { token_alone: true, ..self }
     }
 
-    /// Whether `fence` stands in a renewal and in a settlement.
+    /// Returns whether `fence` is in place in a renewal and in a settlement.
     pub const fn has_in_settlement(self, fence: Fence) -> bool {
         self.has(fence) && (!self.token_alone || matches!(fence, Fence::Worker))
     }
 
-    /// Whether `fence` stands.
+    /// Returns whether `fence` is in place.
     pub const fn has(self, fence: Fence) -> bool {
         self.up[fence as usize]
     }

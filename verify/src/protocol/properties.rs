@@ -1,4 +1,4 @@
-//! What must hold: of each state by itself, and of where states lead.
+//! The properties of single states, and of the paths between them.
 
 use sexton_model::state::State;
 
@@ -7,22 +7,22 @@ use crate::protocol::world::{
     HeldMessage, Number, SafetyViolation, Scheduler, Step, Sweep, UnpublishedTicket, Worker, World,
 };
 
-/// What must hold.
+/// The properties that must hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Property {
     /// At most one row for each job and execution key.
     OneExecution,
     /// Each number is opened at most once, by its own ticket.
     OpenedOnce,
-    /// An attempt is opened no earlier than it is due.
+    /// An attempt is never opened before it is due.
     NeverEarly,
     /// Two tasks of an execution never run at the same time.
     OneLiveRun,
-    /// Nothing follows a final state.
+    /// A final state has no successor.
     FinalIsFinal,
-    /// A failed execution runs only after somebody has done something.
+    /// A failed execution runs only after a person's action.
     FailedStays,
-    /// A row that says that its ticket was published has one, unless somebody else lost it.
+    /// A row with a published ticket has one, unless an outside fault lost it.
     PublishedIsThere,
     /// Without further disturbances an end can be reached.
     EndReachable,
@@ -33,7 +33,7 @@ pub enum Property {
 }
 
 impl Property {
-    /// Those that a single state shows.
+    /// The properties of single states.
     pub const OF_STATES: [Self; 7] = [
         Self::OneExecution,
         Self::OpenedOnce,
@@ -94,33 +94,33 @@ impl CheckedProperty<World> for Property {
 impl World {
     fn is_missing_its_ticket(&self) -> bool {
         let row = &self.row;
-        if !row.claimed || !row.state.has_ticket() || row.owed || self.excused {
+        if !row.claimed || !row.state.has_ticket() || row.unpublished || self.excused {
             return false;
         }
         let in_hand = |worker: &Worker| {
             let holds = matches!(worker.step, Step::Received | Step::Moving(_));
             holds && worker.delivery && worker.number == Number::Current
         };
-        let publishes = |debt: UnpublishedTicket| debt.number == Number::Current;
+        let publishes = |ticket: UnpublishedTicket| ticket.number == Number::Current;
         let on_its_way = self.workers.iter().any(|worker| match worker.step {
-            Step::Settled(debt) => publishes(debt),
+            Step::Settled(ticket) => publishes(ticket),
             _ => in_hand(worker),
         }) || self.schedulers.iter().any(|scheduler| match scheduler {
-            Scheduler::Holding(debt) => publishes(*debt),
+            Scheduler::Holding(ticket) => publishes(*ticket),
             _ => false,
         });
         let parked = self.failed.and(self.tail).current();
-        self.main.current + self.ladder.current + parked == 0
+        self.main.current + self.delayed.current + parked == 0
             && !self.sweep_holds_its_message()
             && !on_its_way
     }
 
-    /// Whether the execution has come to its end: for good, or parked with its message, or discarded;
-    /// in both latter cases it is an operator's turn.
+    /// Returns whether the execution has ended: for good, or parked with its message, or discarded; in both latter
+    /// cases it waits for an operator.
     pub fn is_ended(&self) -> bool {
         let parked = self.failed.and(self.tail).current() > 0 || self.sweep_holds_its_message();
         match self.row.state {
-            State::Failed => !self.row.owed && parked,
+            State::Failed => !self.row.unpublished && parked,
             State::Discarded => true,
             state => state.is_final(),
         }
@@ -136,16 +136,18 @@ impl World {
         }
     }
 
-    /// Whether the queues are what the row says: one parked message of a failed row, none of another,
-    /// and nobody has anything left to do. Asked between two passes of the sweep.
+    /// Returns whether the queues match the row: one parked message of a failed row, none of another, and no process
+    /// has work left. Checked between two passes of the sweep.
     pub fn agrees(&self) -> bool {
         let failed = self.failed.and(self.tail);
         let parked = match self.row.state {
-            State::Failed => !self.row.owed && failed.current() == 1 && failed.overtaken == 0,
+            State::Failed => {
+                !self.row.unpublished && failed.current() == 1 && failed.overtaken == 0
+            }
             _ => failed.len() == 0,
         };
         let idle = self.workers.iter().all(|worker| worker.step == Step::Idle)
             && self.schedulers.iter().all(|scheduler| *scheduler == Scheduler::Idle);
-        parked && idle && self.main.is_empty() && self.ladder.is_empty()
+        parked && idle && self.main.is_empty() && self.delayed.is_empty()
     }
 }

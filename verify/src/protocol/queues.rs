@@ -1,18 +1,17 @@
 //! The queues: bounded multisets, so that every order of arrival is covered.
 //!
-//! A put that would go beyond the bound is refused and the whole action with it; the graph counts
-//! those, so that a report can say whether the bound cut anything off.
+//! A put beyond the bound is refused, and the whole action with it; the graph counts those, so that a report shows
+//! whether a bound cut anything off.
 
 use crate::explorer::{Refused, take};
 use crate::protocol::world::{FailedQueue, Number, Parked, Queue, Sweep, Tickets, World};
 
 impl Tickets {
-    /// Puts one in. Overtaken ones are counted to one only: a worker answers each alike, and what it
-    /// answers changes nothing.
-    pub(crate) fn put(&mut self, number: Number, most: u8) -> Result<(), Refused> {
+    /// Puts one in. Older numbers are counted to one only: a worker handles each alike, without effect.
+    pub(crate) fn put(&mut self, number: Number, limit: u8) -> Result<(), Refused> {
         match number {
             Number::Overtaken => self.overtaken = 1,
-            Number::Current if self.current >= most => return Err(Refused),
+            Number::Current if self.current >= limit => return Err(Refused),
             Number::Current => self.current += 1,
         }
         Ok(())
@@ -39,7 +38,7 @@ impl FailedQueue {
         }
     }
 
-    /// Overtaken messages are counted to two only: the sweep removes each alike.
+    /// Counts older messages to two only: the sweep removes each alike.
     pub(crate) fn forget(&mut self) {
         self.overtaken = self.overtaken.min(2);
     }
@@ -48,7 +47,7 @@ impl FailedQueue {
         self.plain + self.noted + self.overtaken
     }
 
-    /// Copies of the row's own ticket.
+    /// Returns the number of copies of the row's own ticket.
     pub(crate) const fn current(self) -> u8 {
         self.plain + self.noted
     }
@@ -64,23 +63,23 @@ impl FailedQueue {
 
 impl World {
     /// Publishes a ticket.
-    pub(crate) fn publish(&mut self, to: Queue, number: Number, most: u8) -> Result<(), Refused> {
+    pub(crate) fn publish(&mut self, to: Queue, number: Number, limit: u8) -> Result<(), Refused> {
         match to {
-            Queue::Main => self.main.put(number, most),
-            Queue::Delay => self.ladder.put(number, most),
+            Queue::Main => self.main.put(number, limit),
+            Queue::Delay => self.delayed.put(number, limit),
             Queue::Failed => {
                 let kind = match number {
                     Number::Current => Parked::Plain,
                     Number::Overtaken => Parked::Overtaken,
                 };
-                self.bury(kind, most)
+                self.put_parked(kind, limit)
             }
         }
     }
 
     /// Puts a message at the tail of the failed queue.
-    pub(crate) fn bury(&mut self, kind: Parked, most: u8) -> Result<(), Refused> {
-        if kind != Parked::Overtaken && self.failed.and(self.tail).current() >= most {
+    pub(crate) fn put_parked(&mut self, kind: Parked, limit: u8) -> Result<(), Refused> {
+        if kind != Parked::Overtaken && self.failed.and(self.tail).current() >= limit {
             return Err(Refused);
         }
         let in_pass = self.sweep != Sweep::Idle;
@@ -92,8 +91,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes a message out of the failed queue, from wherever it is in it.
-    pub(crate) fn dig(&mut self, kind: Parked) -> bool {
+    /// Takes a message out of the failed queue, from any position.
+    pub(crate) fn take_parked(&mut self, kind: Parked) -> bool {
         take(self.failed.of(kind)) || take(self.tail.of(kind))
     }
 }

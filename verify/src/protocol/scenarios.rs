@@ -1,4 +1,4 @@
-//! What is checked, and how far.
+//! The checks of the protocol, and their bounds.
 
 use crate::explorer::Mutant;
 use crate::protocol::fences::{Fence, Fences, Part};
@@ -53,7 +53,7 @@ const CATALOGUES: Bounds = Bounds {
     ..FIRING
 };
 
-/// Attempts end in every way there is.
+/// Attempts end in every possible way.
 const BUDGETS: Bounds = Bounds {
     name: "budgets",
     about: "tasks fail, take too long and run out of memory, any fault",
@@ -62,7 +62,7 @@ const BUDGETS: Bounds = Bounds {
     ..FIRING
 };
 
-/// Tasks ask to be run later, which costs them nothing but the patience that is left.
+/// Tasks snooze, which uses only the snooze budget.
 const SNOOZES: Bounds = Bounds {
     name: "snoozes",
     about: "tasks ask to be run later, any fault",
@@ -71,7 +71,7 @@ const SNOOZES: Bounds = Bounds {
     ..FIRING
 };
 
-/// The firing may come too late to be begun.
+/// The firing may become stale.
 const STALE: Bounds = Bounds {
     name: "stale",
     about: "a firing that may come too late to be begun, any fault",
@@ -126,7 +126,7 @@ const fn whole(bounds: Bounds) -> Protocol {
     Protocol { bounds, fences: Fences::ALL }
 }
 
-/// The protocol without `fence`, within the bounds in which that shows.
+/// Returns the protocol without `fence`, within the bounds in which that shows.
 pub fn without_fence(fence: Fence) -> Mutant<Protocol> {
     let bounds = Bounds { schedulers: 2, faults: 1, ..FIRING };
     let (bounds, breaks) = match fence {
@@ -149,7 +149,7 @@ pub fn without_fence(fence: Fence) -> Mutant<Protocol> {
     Mutant { heading, explanation: fence.explanation(), model, breaks }
 }
 
-/// The platform without `part`, within the bounds in which that shows.
+/// Returns the platform without `part`, within the bounds in which that shows.
 pub fn without_part(part: Part) -> Mutant<Protocol> {
     let bounds = Bounds { faults: 1, ..FIRING };
     let (bounds, breaks) = match part {
@@ -167,7 +167,7 @@ pub fn without_part(part: Part) -> Mutant<Protocol> {
     Mutant { heading, explanation: part.explanation(), model, breaks }
 }
 
-/// Everything that is taken away, one at a time.
+/// Returns all mutants, each without one fence or part.
 pub fn mutants() -> Vec<Mutant<Protocol>> {
     let fences = Fence::ALL.into_iter().map(without_fence);
     fences.chain(Part::ALL.into_iter().map(without_part)).collect()

@@ -1,8 +1,8 @@
 //! The statements of `shared/store`, on the modelled row.
 //!
-//! Each is atomic, as in PostgreSQL, and asks the real decisions: every change of state goes through
-//! [`sexton_model::state::next`], the end of an attempt through [`sexton_model::retry::decide`]. A
-//! condition that is a fence is asked for only while that fence stands.
+//! Each is atomic, as in PostgreSQL, and uses the real decisions: every change of state goes through
+//! [`sexton_model::state::next`], the end of an attempt through [`sexton_model::retry::decide`]. A condition that is
+//! a fence is checked only while that fence is in place.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::protocol::world::{
     UsedBudgets, World,
 };
 
-/// The numbers that stand for [`Number`] when a real decision is asked.
+/// The numbers that represent [`Number`] in a real decision.
 const OVERTAKEN: AttemptNumber = AttemptNumber::FIRST;
 const CURRENT: AttemptNumber = AttemptNumber::FIRST.next();
-/// Any wait that is not none.
+/// Any wait that is not zero.
 const SOON: Duration = Duration::from_secs(30);
 
 /// One retry after an error, a timeout and a crash each: enough for every branch of the decision.
@@ -36,7 +36,7 @@ const POLICY: RetryPolicy = RetryPolicy {
     permanent: Vec::new(),
 };
 
-/// A number as the real decisions take it; the row's own is the second.
+/// Returns a number for the real decisions; the row's own is the second.
 pub(crate) fn real(number: Number) -> AttemptNumber {
     match number {
         Number::Current => CURRENT,
@@ -44,19 +44,19 @@ pub(crate) fn real(number: Number) -> AttemptNumber {
     }
 }
 
-/// What an open did.
+/// The result of an open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opening {
     /// The attempt is open.
     Opened,
-    /// The execution came too late to be begun, and is skipped.
+    /// The execution was stale, and is skipped.
     Skipped,
     /// No row was changed.
     Nothing,
 }
 
 impl Row {
-    /// `lease_until = now() + lease`, which nobody has seen before.
+    /// `lease_until = now() + lease`, a renewal that no observer has seen before.
     pub(crate) const fn renewed(&mut self) {
         self.lease_over = false;
         self.clock_ahead = false;
@@ -64,8 +64,7 @@ impl Row {
 }
 
 impl World {
-    /// `state = …, rev = rev + 1` for `cause`, if the table has such a move. `false`: the row was not
-    /// changed.
+    /// `state = …, rev = rev + 1` for `cause`, if the table has such a transition. `false`: the row is unchanged.
     fn change(&mut self, cause: Cause, fences: Fences) -> bool {
         let from = self.row.state;
         let to = match next(from, cause) {
@@ -81,14 +80,14 @@ impl World {
         self.row.long_due = false;
         self.row.stale = false;
         if !to.has_ticket() {
-            self.row.owed = false;
+            self.row.unpublished = false;
             self.row.held = false;
             self.row.due = true;
         }
         if to != State::Running {
             self.row.holder = Holder::Nobody;
             self.row.renewed();
-            // Written by the next requeue before anything reads them.
+            // The next requeue writes them before any statement reads them.
             if to != State::Retrying && to != State::Pending {
                 self.row.used = UsedBudgets::default();
             }
@@ -101,30 +100,29 @@ impl World {
     fn new_revision(&mut self) {
         for worker in &mut self.workers {
             match &mut worker.step {
-                Step::Settled(debt) => debt.fresh = false,
+                Step::Settled(ticket) => ticket.fresh = false,
                 Step::Published(fresh) => *fresh = false,
                 _ => {}
             }
         }
         for scheduler in &mut self.schedulers {
             match scheduler {
-                Scheduler::Holding(debt) => debt.fresh = false,
+                Scheduler::Holding(ticket) => ticket.fresh = false,
                 Scheduler::Published(fresh) => *fresh = false,
                 Scheduler::Planned | Scheduler::Idle => {}
             }
         }
     }
 
-    /// `attempt = attempt + 1`: whatever bore the row's number bears a lower one from now on.
+    /// `attempt = attempt + 1`: everything with the row's number has an older one from now on.
     fn new_number(&mut self) {
         self.row.fresh = false;
-        for tickets in [&mut self.main, &mut self.ladder] {
+        for tickets in [&mut self.main, &mut self.delayed] {
             let more = std::mem::take(&mut tickets.current) > 0;
             tickets.overtaken = tickets.overtaken.max(u8::from(more));
         }
-        for graveyard in [&mut self.failed, &mut self.tail] {
-            graveyard.overtaken +=
-                std::mem::take(&mut graveyard.plain) + std::mem::take(&mut graveyard.noted);
+        for queue in [&mut self.failed, &mut self.tail] {
+            queue.overtaken += std::mem::take(&mut queue.plain) + std::mem::take(&mut queue.noted);
         }
         self.tail.forget();
         if self.sweep == Sweep::Idle {
@@ -134,13 +132,13 @@ impl World {
             if worker.step != Step::Idle {
                 worker.number = Number::Overtaken;
             }
-            if let Step::Settled(debt) = &mut worker.step {
-                debt.number = Number::Overtaken;
+            if let Step::Settled(ticket) = &mut worker.step {
+                ticket.number = Number::Overtaken;
             }
         }
         for scheduler in &mut self.schedulers {
-            if let Scheduler::Holding(debt) = scheduler {
-                debt.number = Number::Overtaken;
+            if let Scheduler::Holding(ticket) = scheduler {
+                ticket.number = Number::Overtaken;
             }
         }
         if let Sweep::Pass { hand, .. } = &mut self.sweep {
@@ -157,19 +155,19 @@ impl World {
 
     /// `ticket_published_at = NULL, relay_after = …`.
     pub(crate) fn set_unpublished(&mut self, held: bool) {
-        self.row.owed = true;
+        self.row.unpublished = true;
         self.row.held = held;
         self.row.marked_in_pass = false;
     }
 
-    /// `ticket_published_at = NULL, rev = rev + 1`, of the reconciler and of the sweep.
+    /// `ticket_published_at = NULL, rev = rev + 1`, by the reconciler and the sweep.
     pub(crate) fn republish(&mut self) {
         self.new_revision();
         self.set_unpublished(false);
     }
 
-    /// The claim: a scheduler's, or a worker's for a foreign task. `false`: the key is there.
-    pub(crate) fn claim(&mut self, owed: bool, fences: Fences) -> bool {
+    /// The claim: a scheduler's, or a worker's for a foreign task. `false`: the key exists.
+    pub(crate) fn claim(&mut self, unpublished: bool, fences: Fences) -> bool {
         if self.row.claimed {
             if fences.has(Fence::UniqueKey) {
                 return false;
@@ -178,7 +176,7 @@ impl World {
             return true;
         }
         self.row.claimed = true;
-        if owed {
+        if unpublished {
             self.set_unpublished(true);
         }
         true
@@ -197,17 +195,20 @@ impl World {
             self.change(Cause::Skip, fences);
             return Opening::Skipped;
         }
-        let was = self.row.state;
+        let previous = self.row.state;
         if self.row.holder == Holder::Worker(worker as u8) {
-            // The same token once more: nothing is opened that was not.
-        } else if number != Number::Current || was == State::Running || was == State::Succeeded {
+            // The same token once more: it opens nothing new.
+        } else if number != Number::Current
+            || previous == State::Running
+            || previous == State::Succeeded
+        {
             self.wrong = Some(SafetyViolation::OpenedTwice);
         } else if !self.row.due {
             self.wrong = Some(SafetyViolation::OpenedEarly);
-        } else if was == State::Failed && !self.touched {
+        } else if previous == State::Failed && !self.touched {
             self.wrong = Some(SafetyViolation::FailedOpened);
         }
-        let cancel = self.row.cancel && was != State::Failed;
+        let cancel = self.row.cancel && previous != State::Failed;
         self.change(Cause::Open, fences);
         self.row.cancel = cancel;
         self.row.holder = Holder::Worker(worker as u8);
@@ -215,7 +216,7 @@ impl World {
         Opening::Opened
     }
 
-    /// `look_at_unopened`, and the real answer.
+    /// `look_at_unopened`, and the real decision.
     pub(crate) fn answer(&self, worker: usize, offered: bool, fences: Fences) -> OpenDecision {
         let row = self.row;
         let mine = row.holder == Holder::Worker(worker as u8) || !fences.has(Fence::Worker);
@@ -236,13 +237,13 @@ impl World {
         open::decide_unopened(ticket, row.claimed.then_some(&seen))
     }
 
-    /// `renew_leases`, or its condition, which is the settlement's too. `false`: fenced.
+    /// `renew_leases`, or its condition, which the settlement shares. `false`: fenced.
     pub(crate) fn renews(&self, worker: usize, fences: Fences) -> bool {
         let number = self.workers[worker].number;
-        let asks = |fence| fences.has_in_settlement(fence);
-        (number == Number::Current || !asks(Fence::AttemptNumber))
-            && (self.row.holder == Holder::Worker(worker as u8) || !asks(Fence::Worker))
-            && (self.row.state == State::Running || !asks(Fence::State))
+        let checks = |fence| fences.has_in_settlement(fence);
+        (number == Number::Current || !checks(Fence::AttemptNumber))
+            && (self.row.holder == Holder::Worker(worker as u8) || !checks(Fence::Worker))
+            && (self.row.state == State::Running || !checks(Fence::State))
     }
 
     /// `settle_attempts` by `worker`. `false`: fenced.
@@ -260,16 +261,18 @@ impl World {
         fits && self.end(ending, true, fences)
     }
 
-    /// `settle_lost`, by the rescuer or by the seat of a dead worker (`seat`). `false`: there was nothing to
-    /// end.
-    pub(crate) fn lose(&mut self, seat: bool, fences: Fences) -> bool {
-        let gone = if seat {
+    /// `settle_lost`, by the rescuer or by a worker with a dead one's instance lock (`has_instance_lock`). `false`: no
+    /// attempt was ended.
+    pub(crate) fn lose(&mut self, has_instance_lock: bool, fences: Fences) -> bool {
+        let is_lost = if has_instance_lock {
             self.row.holder == Holder::Dead
         } else {
             let by_database = self.row.clock_ahead && !fences.has(Fence::Observation);
             self.row.lease_over || by_database || !fences.has(Fence::Lease)
         };
-        self.row.state == State::Running && gone && self.end(retry::AttemptEnd::Lost, false, fences)
+        self.row.state == State::Running
+            && is_lost
+            && self.end(retry::AttemptEnd::Lost, false, fences)
     }
 
     fn end(&mut self, ending: retry::AttemptEnd, head_start: bool, fences: Fences) -> bool {
@@ -313,7 +316,7 @@ impl World {
         true
     }
 
-    /// `hand_back_ticket`: the row has its ticket to be published again. `false`: the row has moved on.
+    /// `hand_back_ticket`: the row's ticket is unpublished again. `false`: the row has moved on.
     pub(crate) fn hand_back(&mut self, number: Number, fences: Fences) -> bool {
         let fits = number == Number::Current || !fences.has(Fence::AttemptNumber);
         if !fits || !self.row.state.has_ticket() {
@@ -321,7 +324,7 @@ impl World {
         }
         if !fences.has(Fence::NewRevision) {
             // As if the row had its ticket already: a mark that is on its way still fits.
-            if self.row.owed {
+            if self.row.unpublished {
                 return false;
             }
             self.set_unpublished(true);
@@ -334,14 +337,14 @@ impl World {
 
     /// `mark_published`. `fresh`: the row's revision is the one that was published.
     pub(crate) fn mark(&mut self, fresh: bool, fences: Fences) {
-        if self.row.owed && (fresh || !fences.has(Fence::TicketPublishedAt)) {
-            self.row.owed = false;
+        if self.row.unpublished && (fresh || !fences.has(Fence::TicketPublishedAt)) {
+            self.row.unpublished = false;
             self.row.held = false;
             self.row.marked_in_pass = self.sweep != Sweep::Idle && self.row.state == State::Failed;
         }
     }
 
-    /// What an operator does to the row.
+    /// Applies an operator's action to the row.
     pub(crate) fn operate(&mut self, cause: Cause, fences: Fences) -> bool {
         if !self.row.claimed || !self.change(cause, fences) {
             return false;
@@ -358,7 +361,7 @@ impl World {
         true
     }
 
-    /// Where the row's ticket goes now.
+    /// Returns the destination of the row's ticket.
     pub(crate) fn destination(&self) -> Queue {
         match self.row.state {
             State::Failed => Queue::Failed,
@@ -368,7 +371,7 @@ impl World {
     }
 }
 
-/// Where a cause leads when nothing asks where the row is.
+/// Returns the state after a cause when no check of the current state is made.
 fn forced(cause: Cause) -> State {
     match cause {
         Cause::Open => State::Running,

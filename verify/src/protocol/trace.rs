@@ -1,7 +1,7 @@
 //! Histories in words: one line for each action.
 //!
-//! The model knows only whether a number is the row's own. A history can count: the row's number
-//! begins with 1, and grows whenever an attempt ends without a final state.
+//! The model knows only whether a number is the row's own. A history can count: the row's number begins with 1, and
+//! grows whenever an attempt ends without a final state.
 
 use sexton_model::open::OpenDecision;
 use sexton_model::state::State;
@@ -99,7 +99,7 @@ impl Line<'_> {
     }
 
     fn marked(&self) -> &'static str {
-        if self.before.row.owed && !self.after.row.owed {
+        if self.before.row.unpublished && !self.after.row.unpublished {
             " the row's ticket as published"
         } else {
             " nothing: the row has moved on"
@@ -231,7 +231,7 @@ impl Line<'_> {
                 "the sweep acknowledges the original".into()
             }
             SweepStep::Ack => "the sweep removes the message".into(),
-            SweepStep::Finish if self.after.row.owed && !self.before.row.owed => {
+            SweepStep::Finish if self.after.row.unpublished && !self.before.row.unpublished => {
                 "the sweep ends and has not seen the message; the row's ticket is unpublished again"
                     .into()
             }
@@ -302,7 +302,7 @@ impl Line<'_> {
             ),
             Fault::Refused(who) => {
                 let name = format!("worker {}", worker(who));
-                if self.after.row.owed && !self.before.row.owed {
+                if self.after.row.unpublished && !self.before.row.unpublished {
                     format!(
                         "the queue refuses the ticket; {name} hands it back to the row, which marks it unpublished"
                     )

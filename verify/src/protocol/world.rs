@@ -1,15 +1,15 @@
-//! One state of the whole platform, as small as it can be without losing what matters.
+//! One state of the whole platform, as small as possible without losing relevant parts.
 //!
-//! Two reductions keep it finite however long an execution lives. Attempt numbers and revisions are
-//! only ever compared with the row's, and only grow; so a message or a process needs to know no more
-//! than whether the number it holds is still the row's ([`Number`]), and whether the revision is
-//! ([`UnpublishedTicket::fresh`]). Tokens are only compared with the row's too: it names the worker that holds it.
+//! Two reductions keep it finite however long an execution lives. Attempt numbers and revisions are only ever
+//! compared with the row's, and only grow; so a message or a process only needs to know whether its number is still
+//! the row's ([`Number`]), and whether its revision is ([`UnpublishedTicket::fresh`]). Tokens are only compared with
+//! the row's too: it names the worker that holds it.
 
 use sexton_model::retry::Usage;
 use sexton_model::state::State;
 use sexton_model::sweep::SweepDecision;
 
-/// An attempt number, seen from the row.
+/// An attempt number, relative to the row's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Number {
     /// The row's own.
@@ -23,16 +23,16 @@ impl Number {
     pub const ALL: [Self; 2] = [Self::Current, Self::Overtaken];
 }
 
-/// Whose token a row bears.
+/// The owner of a row's token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Holder {
-    /// It bears none.
+    /// The row has no token.
     Nobody,
-    /// The token that this worker has in hand.
+    /// The token of this worker.
     Worker(u8),
     /// A token that its worker has given up: it lives and will never use it.
     Left,
-    /// The token of a process that is dead, its task with it.
+    /// The token of a dead process, whose task is dead too.
     Dead,
 }
 
@@ -40,12 +40,12 @@ pub enum Holder {
 #[expect(clippy::struct_excessive_bools, reason = "columns, as far as anything compares them")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Row {
-    /// Whether it is there.
+    /// Whether it exists.
     pub claimed: bool,
     /// `state`.
     pub state: State,
     /// `ticket_published_at IS NULL`, in a state that has a ticket.
-    pub owed: bool,
+    pub unpublished: bool,
     /// `relay_after > now()`.
     pub held: bool,
     /// `next_attempt_at <= now()`, or null.
@@ -54,15 +54,15 @@ pub struct Row {
     pub long_due: bool,
     /// `attempt = 1`, of a firing whose job has a `stale_after`.
     pub fresh: bool,
-    /// Whether such a one waits, and is too old to be begun.
+    /// Whether such a firing waits, and is stale.
     pub stale: bool,
     /// `retries_used`, `timeouts_used`, `crashes_used`, `snoozes_used`.
     pub used: UsedBudgets,
     /// `open_token`.
     pub holder: Holder,
-    /// Nobody has renewed the attempt for a whole lease, by the clock of whoever watches it.
+    /// Whether the attempt was not renewed for a whole lease, by its observer's clock.
     pub lease_over: bool,
-    /// `lease_until < now()`, though it is not over: the database's clock was set ahead.
+    /// `lease_until < now()`, although the lease is not over: the database's clock was set ahead.
     pub clock_ahead: bool,
     /// `cancel_requested`.
     pub cancel: bool,
@@ -70,7 +70,7 @@ pub struct Row {
     pub marked_in_pass: bool,
 }
 
-/// What is used up of the budgets. In bytes: there are millions of rows.
+/// The used budgets. In bytes, because there are millions of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct UsedBudgets {
     retries: u8,
@@ -97,12 +97,12 @@ impl From<UsedBudgets> for Usage {
     }
 }
 
-/// What a worker does with the ticket it was handed.
+/// A worker's step with its ticket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Step {
-    /// It has none.
+    /// It has no ticket.
     Idle,
-    /// Received. The open was not asked for, or was asked for without an answer.
+    /// Received; not opened yet, or the open was not answered.
     Received,
     /// The task runs; `cut`: the worker cannot reach the database.
     Running {
@@ -111,35 +111,35 @@ pub enum Step {
     },
     /// The task has ended; its end is not recorded.
     Ran(Ending),
-    /// It opened the attempt by an earlier request, whose answer was lost; the lease is to be
-    /// renewed before the task starts.
+    /// An earlier request, whose answer was lost, opened the attempt; the lease must be renewed before the task
+    /// starts.
     Opened,
     /// Recorded; the next ticket is not published.
     Settled(UnpublishedTicket),
     /// Published; not marked. `true`: the row's revision is still the published one.
     Published(bool),
-    /// To be passed on to another queue as it is.
+    /// To be copied unchanged to another queue.
     Moving(Queue),
     /// Only the acknowledgement is left.
     Acking,
 }
 
-/// How a task ended, as the worker knows it.
+/// How a task ended, as its worker knows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Ending {
-    /// Well.
+    /// It succeeded.
     Success,
-    /// Badly; another try may help.
+    /// It failed; another try may help.
     Retryable,
-    /// Badly; no other try will help.
+    /// It failed; no other try will help.
     Permanent,
-    /// It took too long. Only where the bounds ask for every budget.
+    /// It timed out. Only where the bounds include every budget.
     TimedOut,
-    /// It ran out of memory. Only where the bounds ask for every budget.
+    /// It ran out of memory. Only where the bounds include every budget.
     Crashed,
     /// Cut short: by a cancel or by the worker's own stop.
     Interrupted,
-    /// It is too early, says the task. Only where the bounds let it.
+    /// It snoozed. Only where the bounds include that.
     Snoozed,
 }
 
@@ -155,7 +155,7 @@ impl Ending {
         Self::Snoozed,
     ];
 
-    /// What a trace says of the task.
+    /// Returns the trace's words about the task.
     pub const fn sentence_end(self) -> &'static str {
         match self {
             Self::Success => "succeeds",
@@ -172,32 +172,32 @@ impl Ending {
 /// A worker process with one slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Worker {
-    /// Where it is.
+    /// Its step.
     pub step: Step,
     /// The number on its ticket. `Current` while it has none.
     pub number: Number,
-    /// Whether the broker still counts the ticket as handed out to it. Otherwise the connection was
-    /// lost, or it was acknowledged early.
+    /// Whether the broker still counts the ticket as delivered to it. Otherwise the connection was lost, or it was
+    /// acknowledged early.
     pub delivery: bool,
 }
 
-/// A ticket that somebody is about to publish.
+/// A ticket that a process is about to publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UnpublishedTicket {
     /// The number on it.
     pub number: Number,
-    /// Whether the row's revision is still the one at which it was owed.
+    /// Whether the row's revision is still the one at which it became unpublished.
     pub fresh: bool,
-    /// Where it goes.
+    /// Its destination.
     pub to: Queue,
 }
 
-/// What a scheduler's publishing loops have in hand.
+/// The state of a scheduler's publishing loops.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Scheduler {
     /// It has planned the firing and not claimed it.
     Planned,
-    /// Nothing.
+    /// No ticket.
     Idle,
     /// A ticket to publish.
     Holding(UnpublishedTicket),
@@ -217,7 +217,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// What traces call it.
+    /// Returns its name in traces.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Main => "main queue",
@@ -236,12 +236,12 @@ pub struct Tickets {
     pub overtaken: u8,
 }
 
-/// What a message in the failed queue is.
+/// The kind of a message in the failed queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Parked {
-    /// The row's number, put there by the platform or by a hand.
+    /// The row's number, put there by the platform or by hand.
     Plain,
-    /// The row's number, with the broker's note that it moved it there itself.
+    /// The row's number, with the broker's dead-letter reason.
     Noted,
     /// A lower number.
     Overtaken,
@@ -274,11 +274,11 @@ pub struct FailedQueue {
 /// The sweep's pass over the failed queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sweep {
-    /// None is under way.
+    /// No pass is under way.
     Idle,
-    /// One is.
+    /// A pass is under way.
     Pass {
-        /// Messages of the initial count that were not looked at.
+        /// Number of messages of the initial count that were not taken yet.
         left: u8,
         /// Whether a message of the execution was kept in this pass.
         seen: bool,
@@ -287,14 +287,14 @@ pub enum Sweep {
     },
 }
 
-/// What the sweep has in hand.
+/// The message that the sweep holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HeldMessage {
-    /// Nothing.
+    /// None.
     Empty,
     /// A message; its row was not read.
     Got(Parked),
-    /// A message and what is to become of it.
+    /// A judged message.
     Judged(Parked, SweepOutcome),
     /// A message that was copied to the tail, the original not acknowledged.
     Copied(Parked),
@@ -307,7 +307,7 @@ pub enum SweepOutcome {
     Keep,
     /// Goes.
     Remove,
-    /// Its execution is to be failed first; then it goes.
+    /// Its execution must fail first; then it is removed.
     Fail,
 }
 
@@ -315,14 +315,14 @@ impl From<SweepDecision> for SweepOutcome {
     fn from(verdict: SweepDecision) -> Self {
         match verdict {
             SweepDecision::Keep => Self::Keep,
-            // Of policies, which the model does not have.
+            // Caused by policies, which the model does not have.
             SweepDecision::Remove | SweepDecision::Republish => Self::Remove,
             SweepDecision::Fail(_) => Self::Fail,
         }
     }
 }
 
-/// What must never happen, noted by the step in which it did.
+/// A violation, recorded by the step that caused it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SafetyViolation {
     /// A number was opened a second time, or by another ticket than its own.
@@ -331,11 +331,11 @@ pub enum SafetyViolation {
     OpenedEarly,
     /// A row left a final state.
     FinalLeft,
-    /// A failed execution was opened, and nobody had touched it.
+    /// A failed execution was opened without a person's action.
     FailedOpened,
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct World {
     /// The row.
@@ -350,21 +350,21 @@ pub struct World {
     pub sweep: Sweep,
     /// The main queue.
     pub main: Tickets,
-    /// The ladder.
-    pub ladder: Tickets,
+    /// The delay queues.
+    pub delayed: Tickets,
     /// The failed queue; during a pass, what was in it when the pass began.
     pub failed: FailedQueue,
-    /// What came into the failed queue since the pass began.
+    /// Messages that came into the failed queue since the pass began.
     pub tail: FailedQueue,
     /// Faults that may still strike.
     pub faults: u8,
-    /// Deeds of people that may still be done.
+    /// Number of people's actions that may still happen.
     pub people: u8,
-    /// Whether messages may be missing for a reason outside of the protocol: the broker was wiped, or
-    /// a hand moved one where it does not belong.
+    /// Whether messages may be missing for a reason outside the protocol: the broker was wiped, or somebody moved one
+    /// to a wrong place.
     pub excused: bool,
-    /// Whether somebody has done something; only then may a failed execution run.
+    /// Whether a person has acted; only then may a failed execution run.
     pub touched: bool,
-    /// What went wrong.
+    /// The violation.
     pub wrong: Option<SafetyViolation>,
 }

@@ -1,4 +1,4 @@
-//! Catch-up that is held, in every order of planners, operators and the clock.
+//! Held catch-up, in every order of planners, operators and the clock.
 
 use super::{assert_breaks, assert_sound};
 use crate::explorer::check;
@@ -10,7 +10,7 @@ fn every_history_of_planners_operators_and_the_clock_satisfies_every_hold_proper
     SMALL.map(HeldCatchUp::new).iter().for_each(assert_sound);
 }
 
-/// And the limit that no fence removes: what a discard leaves to the policies.
+/// Also the limit that no fence removes: firings that a discard leaves to the policies.
 #[test]
 fn each_fence_of_a_hold_is_necessary() {
     mutants().iter().for_each(assert_breaks);

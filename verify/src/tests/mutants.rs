@@ -1,4 +1,4 @@
-//! The protocol without one of its fences: each has a history that goes wrong.
+//! The protocol without one of its fences: each has a violating history.
 
 use super::assert_breaks;
 use crate::explorer::{Graph, Keep, Model, check};
@@ -71,7 +71,7 @@ fn without_a_new_revision_a_late_mark_loses_a_ticket_that_was_handed_back() {
     breaks(Fence::NewRevision);
 }
 
-/// Without the state more than one promise breaks; the first hides that what has ended begins again.
+/// Without the state more than one property breaks; the first hides that an ended execution begins again.
 #[test]
 fn without_the_state_a_succeeded_execution_starts_again() {
     let protocol = without_fence(Fence::State).model;
@@ -86,8 +86,7 @@ fn without_the_state_a_succeeded_execution_starts_again() {
     assert_ne!(after.row.state, before.row.state);
 }
 
-/// Number and state are asked for as well; whoever looks for the fence that holds must look at the
-/// token, which every end of an attempt clears.
+/// Number and state are checked as well; the fence that holds is the token, which every end of an attempt clears.
 #[test]
 fn a_settlement_needs_only_the_token() {
     let bounds = Bounds { faults: 1, ..SMALL[0].bounds };

@@ -1,5 +1,5 @@
-//! The platform without one of the parts that heal: an end is out of reach, an exchange goes on for
-//! ever, or the failed queue keeps what is not true.
+//! The platform without one of the repairing parts: an end is out of reach, an exchange goes on for ever, or the
+//! failed queue keeps outdated messages.
 
 use super::assert_breaks;
 use crate::protocol::fences::Part;

@@ -13,7 +13,7 @@ fn page() -> String {
     fs::read_to_string(document::path()).unwrap()
 }
 
-/// A test for each mutant compares its section, so the heads and the number of sections are left.
+/// A test for each mutant compares its section, so only the heads and the number of sections are left.
 fn assert_traces_are_of<M: Model>(mutants: &[Mutant<M>]) {
     let path = document::traces_path::<M>();
     let traces = fs::read_to_string(&path).unwrap();

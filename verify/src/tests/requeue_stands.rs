@@ -1,6 +1,5 @@
-//! An operator's requeue is not undone by what the broker had parked before it: the histories of the
-//! broker that parks and the sweep that dies, with a look at the past that the model itself does not
-//! have.
+//! An operator's requeue is not undone by messages that the broker had parked before it: the histories of the parking
+//! broker and the dying sweep, with a record of the past that the model itself does not have.
 
 use stateright::Checker;
 
@@ -13,8 +12,8 @@ use crate::protocol::{Bounds, Protocol};
 
 const STANDS: &str = "a requeue stands";
 
-/// The protocol with no faults but these two, with no actions of people but those of `hands`, and with one worker:
-/// it is about the broker, the sweep and the operator.
+/// The protocol with only these two faults, with only the actions of people in `hands`, and with one worker: it
+/// concerns the broker, the sweep and the operator.
 struct Watched {
     protocol: Protocol,
     hands: fn(OperatorAction) -> bool,
@@ -23,13 +22,13 @@ struct Watched {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Seen {
     world: World,
-    /// A message with the broker's note and the row's number has been there since before the requeue.
+    /// A message with the broker's dead-letter reason and the row's number has been there since before the requeue.
     from_before: bool,
-    /// It has failed the execution.
+    /// That message has failed the execution.
     undone: bool,
 }
 
-/// Whether a message with the broker's note bears the row's number.
+/// Returns whether a message with the broker's dead-letter reason has the row's number.
 fn noted(world: &World) -> bool {
     let in_hand = match world.sweep {
         Sweep::Pass {
@@ -77,7 +76,7 @@ impl stateright::Model for Watched {
     }
 }
 
-/// Whether it is found that a requeue is undone, with so many actions of `hands`.
+/// Returns whether a history exists in which a requeue is undone, with this many actions of `hands`.
 fn is_undone(fences: Fences, people: u8, hands: fn(OperatorAction) -> bool) -> bool {
     let bounds = Bounds { faults: 2, people, ..SMALL[0].bounds };
     let watched = Watched { protocol: Protocol { bounds, fences }, hands };

@@ -12,7 +12,7 @@ use crate::protocol::fences::{Fence, Fences};
 use crate::protocol::scenarios::{SMALL, without_fence};
 use crate::protocol::{Bounds, Protocol};
 
-/// A model as stateright wants it.
+/// A model in stateright's form.
 struct SecondOpinion<M>(M);
 
 impl<M> stateright::Model for SecondOpinion<M>
@@ -100,7 +100,7 @@ fn stateright_finds_the_violation_without_a_fence_at_the_same_depth() {
             let model = SecondOpinion(protocol);
             stateright::Model::checker(model).target_max_depth(depth).spawn_bfs().join()
         };
-        // A history of so many steps ends in a state of one more depth, which must be visited.
+        // A history of this many steps ends in a state of one more depth, which must be visited.
         assert!(checker(deep + 1).discovery(property.sentence()).is_some(), "{fence:?}");
         assert!(checker(deep).discovery(property.sentence()).is_none(), "{fence:?}");
     }

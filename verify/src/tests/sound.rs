@@ -1,4 +1,4 @@
-//! The protocol as it is, in every state within the bounds.
+//! The complete protocol, in every state within the bounds.
 
 use super::assert_sound;
 use crate::protocol::scenarios::SMALL;

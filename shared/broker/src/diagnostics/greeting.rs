@@ -1,5 +1,5 @@
-//! What a broker says of itself before anybody has logged in: its version is there, and the client
-//! library keeps it to itself.
+//! Reads the broker's greeting, which comes before the login: it contains the version, which the client library does
+//! not expose.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use crate::endpoint::Endpoint;
 use crate::liveness_probe::PROTOCOL_HEADER;
 
-/// A broker's first words are about half a kilobyte.
+/// A broker's greeting has about half a kilobyte.
 const MAX_GREETING_BYTES: usize = 8 * 1024;
-/// Type, channel, size of the rest.
+/// Type, channel and payload size.
 const HEADER_BYTES: usize = 7;
 
-/// The version; `None` if the broker does not send it within `limit`.
+/// Returns the version; `None` if the broker does not send it within `limit`.
 pub async fn server_version(endpoint: &Endpoint, limit: Duration) -> Option<String> {
     if endpoint.is_encrypted() {
         return None;
@@ -35,7 +35,7 @@ async fn read_greeting(endpoint: &Endpoint) -> std::io::Result<Vec<u8>> {
     Ok(greeting)
 }
 
-/// The text of the table's entry `server_version`.
+/// Returns the text of the table's entry `server_version`.
 fn version_in(greeting: &[u8]) -> Option<String> {
     const ENTRY: &[u8] = b"\x07versionS";
     let entry = greeting.windows(ENTRY.len()).position(|bytes| bytes == ENTRY)?;

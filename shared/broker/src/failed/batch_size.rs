@@ -1,14 +1,13 @@
-//! How many messages a pass asks for at once. Pure.
+//! Decides how many messages a pass gets at once. Pure.
 //!
-//! A broker tells how long a message is only by sending it, and what was sent is held in memory. So a pass
-//! takes the last messages that came for what the next ones are like: short ones it asks for in growing numbers,
-//! long ones one by one. Where long ones follow short ones it holds [`BatchSize::MAX_MESSAGES`] of them, and begins anew
-//! with one.
+//! A broker reveals a message's length only by sending it, and received messages are held in memory. So a pass
+//! predicts the next messages from the latest ones: short ones it gets in growing numbers, long ones one by one.
+//! Where long ones follow short ones it holds [`BatchSize::MAX_MESSAGES`] of them, and starts again with one.
 
-/// As many bytes of bodies as are held at once, as far as can be foreseen; one message is always taken.
+/// Maximum number of bytes of bodies held at once, as far as can be predicted; one message is always taken.
 pub(super) const MAX_HELD_BYTES: usize = 2 * 1024 * 1024;
 
-/// What is remembered of the messages that came last.
+/// The sizes of the latest messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BatchSize {
     next: usize,
@@ -16,13 +15,13 @@ pub(super) struct BatchSize {
 }
 
 impl BatchSize {
-    /// The most messages in one batch.
+    /// Maximum number of messages in one batch.
     pub(super) const MAX_MESSAGES: usize = 32;
 
-    /// Nothing is known yet.
+    /// Before the first message.
     pub(super) const INITIAL: Self = Self { next: 1, largest: 0 };
 
-    /// The size of the next batch, at most `wanted`, while the pass holds `held` messages of `bytes` bytes.
+    /// Returns the size of the next batch, at most `wanted`, while the pass holds `held` messages of `bytes` bytes.
     pub(super) fn next_size(self, wanted: usize, held: usize, bytes: usize) -> usize {
         let room = MAX_HELD_BYTES.saturating_sub(bytes) / self.largest.max(1);
         let at_least = usize::from(held == 0);
@@ -31,7 +30,7 @@ impl BatchSize {
 
     /// Records a batch of `count` messages, the longest of `largest` bytes.
     pub(super) fn record_batch(&mut self, count: usize, largest: usize) {
-        // Not where a batch had no use for more.
+        // Unchanged if the batch could not use more.
         let next = if count * largest > MAX_HELD_BYTES {
             1
         } else if count >= self.next {

@@ -1,24 +1,24 @@
-//! Whether the client library can read a content header, as it comes from the broker.
+//! Checks whether the client library can parse a content header from the broker.
 
-/// Header: why the properties of a message were taken away before anybody read them.
+/// Header: why the filter removed the message's properties.
 pub const UNREADABLE_HEADER: &str = "sexton-unreadable";
 
 /// Deepest nesting that passes; the broker's own `x-death` needs three.
 const MAX_DEPTH: usize = 32;
 
-/// Class, weight and size of the body: what stands before the properties.
+/// Class, weight and size of the body, before the properties.
 pub(super) const FIXED_BYTES: usize = 12;
 
-/// What is wrong with properties.
+/// A flaw of properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PropertiesFlaw {
     /// Nested too deeply.
     TooDeep,
-    /// A text that must be UTF-8 and is not.
+    /// A text that must be UTF-8 is not.
     NotUtf8,
-    /// Over [`super::MAX_PROPERTIES_BYTES`].
+    /// Larger than [`super::MAX_PROPERTIES_BYTES`].
     TooLarge,
-    /// Not as the protocol has it: an end in the middle, an unknown type, something left over.
+    /// Malformed: truncated, an unknown type, or with surplus bytes.
     Malformed,
 }
 
@@ -26,7 +26,7 @@ impl PropertiesFlaw {
     pub(crate) const ALL: [Self; 4] =
         [Self::TooDeep, Self::NotUtf8, Self::TooLarge, Self::Malformed];
 
-    /// A fragment for people; also the value of [`UNREADABLE_HEADER`].
+    /// Returns a fragment for people; also the value of [`UNREADABLE_HEADER`].
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::TooDeep => "a header is nested too deeply",
@@ -36,7 +36,7 @@ impl PropertiesFlaw {
         }
     }
 
-    /// The inverse of [`Self::as_str`]; of any other text, [`PropertiesFlaw::Malformed`]: publishers can write that
+    /// The inverse of [`Self::as_str`]; for any other text, [`PropertiesFlaw::Malformed`]: publishers can write that
     /// header, too.
     pub fn named(text: &str) -> Self {
         Self::ALL.into_iter().find(|flaw| flaw.as_str() == text).unwrap_or(Self::Malformed)
@@ -49,36 +49,40 @@ impl PropertiesFlaw {
 ///
 /// The first flaw.
 pub(super) fn check(payload: &[u8]) -> Result<(), PropertiesFlaw> {
-    let mut rest = Reader(payload);
-    rest.take(FIXED_BYTES)?;
-    let flags = u16::from_be_bytes(rest.array()?);
+    let mut remaining = Reader(payload);
+    remaining.take(FIXED_BYTES)?;
+    let flags = u16::from_be_bytes(remaining.array()?);
     let has = |bit: u16| flags & (1 << bit) != 0;
     // In the order of the protocol: content type and encoding, headers, delivery mode, priority,
     // correlation id, reply-to, expiration, message id, timestamp, type, user, app and cluster id.
     for bit in (2..16).rev().filter(|bit| has(*bit)) {
         match bit {
-            13 => rest.table(MAX_DEPTH)?,
-            12 | 11 => drop(rest.take(1)?),
-            6 => drop(rest.take(8)?),
-            _ => rest.short_text()?,
+            13 => remaining.table(MAX_DEPTH)?,
+            12 | 11 => drop(remaining.take(1)?),
+            6 => drop(remaining.take(8)?),
+            _ => remaining.short_text()?,
         }
     }
     // The last two bits name no property.
-    if has(0) || has(1) || !rest.0.is_empty() { Err(PropertiesFlaw::Malformed) } else { Ok(()) }
+    if has(0) || has(1) || !remaining.0.is_empty() {
+        Err(PropertiesFlaw::Malformed)
+    } else {
+        Ok(())
+    }
 }
 
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], PropertiesFlaw> {
-        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(PropertiesFlaw::Malformed)?;
-        self.0 = rest;
+        let (taken, remaining) = self.0.split_at_checked(bytes).ok_or(PropertiesFlaw::Malformed)?;
+        self.0 = remaining;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], PropertiesFlaw> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(PropertiesFlaw::Malformed)?;
-        self.0 = rest;
+        let (taken, remaining) = self.0.split_first_chunk().ok_or(PropertiesFlaw::Malformed)?;
+        self.0 = remaining;
         Ok(*taken)
     }
 
@@ -102,7 +106,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The types are those of the client library, which are RabbitMQ's. `depth` bounds the recursion.
+    /// Checks a value. The types are those of the client library, which are RabbitMQ's. `depth` bounds the recursion.
     fn value(&mut self, depth: usize) -> Result<(), PropertiesFlaw> {
         let [kind] = self.array()?;
         let bytes = match kind {

@@ -1,12 +1,12 @@
-//! Frames as they come from the broker, in pieces of any size.
+//! Splits the broker's bytes into frames, from pieces of any size.
 
 use super::flaw::{FIXED_BYTES, PropertiesFlaw, UNREADABLE_HEADER, check};
 use super::methods;
 
-/// The largest content header that passes, however large the frames that both sides agree on.
+/// The largest content header that passes, however large the agreed frames.
 pub const MAX_PROPERTIES_BYTES: usize = 128 * 1024 - FRAME_BYTES;
 
-/// Type, channel and size before the payload, and the end mark behind it.
+/// Type, channel and size before the payload, and the end mark after it.
 const FRAME_BYTES: usize = HEAD_BYTES + 1;
 const HEAD_BYTES: usize = 7;
 const END: u8 = 0xce;
@@ -15,36 +15,34 @@ const METHOD: u8 = 1;
 const CONTENT_HEADER: u8 = 2;
 const CLASS_BASIC: [u8; 2] = [0, 60];
 
-/// The one property flag: there are headers.
+/// The property flag for headers.
 const HEADERS: u16 = 1 << 13;
 
-/// The screen's place within the frames of one connection.
+/// The filter's position within the frames of one connection.
 #[derive(Debug)]
 pub struct FrameFilter {
     /// The largest payload of a content header that passes.
     limit: usize,
-    /// What is held back of the current frame until it can be judged, its head included.
+    /// The bytes of the current frame that are held back until it can be judged, including its head.
     held: Vec<u8>,
-    /// Bytes of the current frame that are still to come, its end mark included; 0 between frames
-    /// and within a head.
+    /// Number of missing bytes of the current frame, including its end mark; 0 between frames and within a head.
     left: usize,
     action: FrameAction,
 }
 
-/// What becomes of the bytes that are still to come of a frame.
+/// The treatment of the missing bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FrameAction {
     /// They pass.
     Pass,
-    /// They are held back until all are there.
+    /// They are held back until the frame is complete.
     Judge,
-    /// They are dropped: it was replaced.
+    /// They are dropped, because the frame was replaced.
     Drop,
 }
 
 impl FrameFilter {
-    /// The beginning of a connection whose client asks for frames of at most `frame_max` bytes; 0: of
-    /// any size.
+    /// Starts a connection whose client requests frames of at most `frame_max` bytes; 0: of any size.
     pub fn new(frame_max: u32) -> Self {
         let mut filter = Self {
             limit: MAX_PROPERTIES_BYTES,
@@ -56,30 +54,30 @@ impl FrameFilter {
         filter
     }
 
-    /// As the client library agrees: the lower of what both sides ask for, 0 being no wish. The broker
-    /// sends a content header in one frame, whatever was agreed on; to the library a larger one is a
-    /// breach that ends the connection.
+    /// Negotiates like the client library: the lower of both sides' limits, 0 being none. The broker sends a content
+    /// header in one frame, whatever the limit; to the library a larger one is a protocol error that ends the
+    /// connection.
     fn negotiate_frame_max(&mut self, frame_max: u32) {
         if frame_max != 0 {
             self.limit = self.limit.min((frame_max as usize).saturating_sub(FRAME_BYTES));
         }
     }
 
-    /// Takes what was read, and adds to `out` what may be read on.
+    /// Takes received bytes, and adds those that pass to `out`.
     pub fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() {
             if self.left == 0 {
                 let wanted = HEAD_BYTES - self.held.len();
-                let (head, rest) = bytes.split_at(bytes.len().min(wanted));
+                let (head, remaining) = bytes.split_at(bytes.len().min(wanted));
                 self.held.extend_from_slice(head);
-                bytes = rest;
+                bytes = remaining;
                 if head.len() == wanted {
                     self.begin(out);
                 }
                 continue;
             }
-            let (part, rest) = bytes.split_at(bytes.len().min(self.left));
-            bytes = rest;
+            let (part, remaining) = bytes.split_at(bytes.len().min(self.left));
+            bytes = remaining;
             self.left -= part.len();
             match self.action {
                 FrameAction::Pass => out.extend_from_slice(part),
@@ -92,7 +90,7 @@ impl FrameFilter {
         }
     }
 
-    /// A frame's head is there.
+    /// Handles a complete frame head.
     fn begin(&mut self, out: &mut Vec<u8>) {
         let [kind, _, _, ref size @ ..] = self.held[..] else { return };
         let size = size.iter().fold(0_usize, |size, byte| size << 8 | usize::from(*byte));
@@ -108,13 +106,13 @@ impl FrameFilter {
         }
     }
 
-    /// Of a frame that is dropped, what its replacement needs.
+    /// Keeps the part of a dropped frame that its replacement needs.
     fn keep_fixed_part(&mut self, part: &[u8]) {
         let wanted = (HEAD_BYTES + FIXED_BYTES).saturating_sub(self.held.len());
         self.held.extend_from_slice(&part[..part.len().min(wanted)]);
     }
 
-    /// A frame's end is there.
+    /// Handles a frame's end.
     fn end(&mut self, out: &mut Vec<u8>) {
         match (self.action, self.held.first()) {
             (FrameAction::Drop, _) => self.replace(PropertiesFlaw::TooLarge),
@@ -134,7 +132,7 @@ impl FrameFilter {
 
     fn judge(&mut self) {
         let payload = &self.held[HEAD_BYTES..self.held.len() - 1];
-        // Only messages have properties of others; and what has no size has no body to keep.
+        // Only messages have properties of publishers; and a payload without a size has no body.
         if payload.len() >= FIXED_BYTES
             && payload.starts_with(&CLASS_BASIC)
             && let Err(flaw) = check(payload)
@@ -143,7 +141,7 @@ impl FrameFilter {
         }
     }
 
-    /// Puts properties that say `flaw`, and nothing else, in the place of those that are held.
+    /// Replaces the held properties by ones that only contain `flaw`.
     fn replace(&mut self, flaw: PropertiesFlaw) {
         let text = flaw.as_str().as_bytes();
         let mut table = vec![UNREADABLE_HEADER.len() as u8];
@@ -168,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// A content header frame on channel 5 of a message whose body has nine bytes.
+    /// Returns a content header frame on channel 5 of a message whose body has nine bytes.
     fn frame(flags: u16, properties: &[u8]) -> Vec<u8> {
         let mut payload = vec![0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
         payload.extend_from_slice(&flags.to_be_bytes());
@@ -186,7 +184,7 @@ mod tests {
         out
     }
 
-    /// A header `a` of `depth` nested arrays.
+    /// Returns a header `a` of `depth` nested arrays.
     fn nested(depth: u32) -> Vec<u8> {
         let mut value = Vec::new();
         for level in 0..depth {
@@ -223,17 +221,17 @@ mod tests {
         ] {
             let bytes = [&frame(flags, properties)[..], &body].concat();
             let out = screened(&bytes, 1_000);
-            let (head, rest) = out.split_at(HEAD_BYTES + FIXED_BYTES);
+            let (head, remaining) = out.split_at(HEAD_BYTES + FIXED_BYTES);
             assert_eq!(head[..3], [CONTENT_HEADER, 0, 5]);
             assert_eq!(head[7..], [0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], "the size of the body");
-            assert!(rest.ends_with(&body));
-            let passed = String::from_utf8_lossy(rest);
+            assert!(remaining.ends_with(&body));
+            let passed = String::from_utf8_lossy(remaining);
             assert!(passed.contains(flaw.as_str()), "{passed}");
             assert_eq!(screened(&out, 7), out, "what took its place is flawed itself");
         }
     }
 
-    /// The frame by which a broker proposes frames of at most `frame_max` bytes.
+    /// Returns the frame by which a broker proposes frames of at most `frame_max` bytes.
     fn tune(frame_max: u32) -> Vec<u8> {
         let size = frame_max.to_be_bytes();
         [&[METHOD, 0, 0, 0, 0, 0, 12, 0, 10, 0, 30, 7, 255], &size[..], &[0, 60, END]].concat()
@@ -241,14 +239,14 @@ mod tests {
 
     #[test]
     fn a_header_passes_up_to_the_lower_of_what_both_sides_ask_for() {
-        let most = MAX_PROPERTIES_BYTES + FRAME_BYTES;
+        let largest = MAX_PROPERTIES_BYTES + FRAME_BYTES;
         for (requested, proposed_frame_max, agreed) in [
             (16_384, 131_072, 16_384),
             (131_072, 16_384, 16_384),
             (0, 16_384, 16_384),
             (16_384, 0, 16_384),
-            (0, 0, most),
-            (u32::MAX, u32::MAX, most),
+            (0, 0, largest),
+            (u32::MAX, u32::MAX, largest),
         ] {
             for (bytes, passes) in [(agreed, true), (agreed + 1, false)] {
                 // Around the text: frame, fixed part, flags, sizes, name and type.

@@ -1,7 +1,7 @@
-//! The methods that carry texts of publishers: where a message was published to. And the one by which
-//! the broker says how large a frame may be.
+//! Parses the methods that carry texts of publishers (the address of a message), and the one in which the broker
+//! proposes the frame size.
 
-/// No method that carries a message is longer: three texts and a few numbers.
+/// Maximum length of a method that carries a message: three texts and a few numbers.
 pub(super) const MAX_BYTES: usize = 1024;
 
 const CONNECTION: u16 = 10;
@@ -11,44 +11,45 @@ const RETURN: u16 = 50;
 const DELIVER: u16 = 60;
 const GET_OK: u16 = 71;
 
-/// The largest frame, in bytes, that a broker proposes by this method; 0: it has no limit. `None`: the
-/// method is another.
+/// Returns the largest frame, in bytes, that a broker proposes by this method; 0: no limit. `None`: another method.
 pub(super) fn proposed_frame_max(method: &[u8]) -> Option<u32> {
-    let rest = method.strip_prefix(&CONNECTION.to_be_bytes())?.strip_prefix(&TUNE.to_be_bytes())?;
-    // Behind the largest number of a channel.
-    rest.get(2..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    let remaining =
+        method.strip_prefix(&CONNECTION.to_be_bytes())?.strip_prefix(&TUNE.to_be_bytes())?;
+    // After the largest channel number.
+    remaining.get(2..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Overwrites what is not UTF-8 in the texts of a method that carries a message. Nothing is decided
-/// by these texts here, so what stands in their place does not matter.
+/// Overwrites invalid UTF-8 in the texts of a method that carries a message. Nothing depends on these texts, so their
+/// replacement does not matter.
 pub(super) fn replace_invalid_texts(method: &mut [u8]) {
     let number = |at: usize| Some(u16::from_be_bytes([*method.get(at)?, *method.get(at + 1)?]));
-    // What stands before the first text, and before the next.
+    // The bytes before the first text, and before the next.
     let layout: &[usize] = match (number(0), number(2)) {
         (Some(BASIC), Some(RETURN)) => &[2, 0, 0],
         (Some(BASIC), Some(DELIVER)) => &[0, 9, 0],
         (Some(BASIC), Some(GET_OK)) => &[9, 0],
         _ => return,
     };
-    let mut rest = &mut method[4..];
+    let mut remaining = &mut method[4..];
     for skipped in layout {
-        let Some((length, after)) =
-            rest.split_at_mut_checked(*skipped).and_then(|(_, rest)| rest.split_first_mut())
+        let Some((length, after)) = remaining
+            .split_at_mut_checked(*skipped)
+            .and_then(|(_, remaining)| remaining.split_first_mut())
         else {
             return;
         };
         let Some((text, after)) = after.split_at_mut_checked(usize::from(*length)) else { return };
         replace_invalid_utf8(text);
-        rest = after;
+        remaining = after;
     }
 }
 
 fn replace_invalid_utf8(mut bytes: &mut [u8]) {
     while let Err(error) = std::str::from_utf8(bytes) {
         let (_, wrong) = bytes.split_at_mut(error.valid_up_to());
-        let Some((first, rest)) = wrong.split_first_mut() else { return };
+        let Some((first, remaining)) = wrong.split_first_mut() else { return };
         *first = b'?';
-        bytes = rest;
+        bytes = remaining;
     }
 }
 

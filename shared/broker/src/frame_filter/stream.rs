@@ -1,4 +1,4 @@
-//! The stream that the client library reads from: the connection's own, TLS included, screened.
+//! The stream that the client library reads from: the connection's own, TLS included, filtered.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,18 +16,18 @@ use lapin::{Connection, ConnectionProperties, Result};
 
 use super::FrameFilter;
 
-/// How much is read at a time.
+/// Number of bytes read at a time.
 const PIECE_BYTES: usize = 32 * 1024;
 
 type Plain = <Tokio as Reactor>::TcpStream;
 type Inner = AsyncTcpStream<Plain>;
 
-/// A connection's stream behind a screen.
+/// A connection's stream behind the filter.
 struct FilteredStream {
     inner: Inner,
     filter: FrameFilter,
     piece: Vec<u8>,
-    /// What has been screened; read up to `taken`.
+    /// Filtered bytes; read up to `taken`.
     ready: Vec<u8>,
     taken: usize,
 }
@@ -46,7 +46,7 @@ impl AsyncRead for FilteredStream {
         into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        // What is held back is no end of the stream: on until something passes.
+        // Held-back bytes are no end of the stream: read on until some pass.
         while this.taken == this.ready.len() {
             let read = ready!(Pin::new(&mut this.inner).poll_read(context, &mut this.piece))?;
             if read == 0 {
@@ -90,7 +90,7 @@ impl AsyncWrite for FilteredStream {
     }
 }
 
-/// As the client library connects to a broker, but with a screen before what it reads.
+/// Connects to a broker like the client library, but with the filter in front.
 pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Result<Connection> {
     let plain = Runtime::tokio_current();
     let frame_max = uri.query.frame_max.unwrap_or_default();
@@ -102,7 +102,7 @@ pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Resu
     Connection::connector(uri, runtime(frame_max), stream, options).await
 }
 
-/// The current runtime, for connections whose streams are [`FilteredStream`].
+/// Returns the current runtime, for connections whose streams are [`FilteredStream`].
 fn runtime(
     frame_max: u32,
 ) -> Runtime<impl RuntimeKit<TcpStream = FilteredStream> + Clone + Send + Sync> {
@@ -110,8 +110,8 @@ fn runtime(
     Runtime::new(RuntimeParts::new(tokio.clone(), FilteredReactor { plain: tokio, frame_max }))
 }
 
-/// Timers as the runtime has them, and another type of stream: the client library takes the type of
-/// its streams from its reactor, and makes them in the closure that it is given.
+/// The runtime's timers with another type of stream: the client library takes the type of its streams from its
+/// reactor, and makes them in the closure that it is given.
 #[derive(Clone, Debug)]
 struct FilteredReactor {
     plain: Tokio,

@@ -1,8 +1,7 @@
-//! What the changes of a zone's clocks do to the firings of an expression, computed beforehand.
+//! The effects of a zone's clock changes on the firings of an expression, computed beforehand.
 //!
-//! One [`Anomaly`] for each change that the expression notices. It says nothing that the search of
-//! `zoned` does not do: both ask the same masks about the same seams, and tests hold the one against
-//! the other and against a walk by the minute.
+//! One [`Anomaly`] for each change that affects the expression. It agrees with the search of `zoned`: both use the
+//! same masks at the same clock changes, and tests compare the two with each other and with a walk by the minute.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -12,18 +11,17 @@ use super::{Dst, Expression, Zoned};
 use crate::job::text_enum;
 use crate::zone::Zone;
 
-/// What becomes of the wall times that an expression names and a change of the clocks takes away or
-/// brings twice.
+/// The effect of a clock change on wall times of an expression that it skips or repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnomalyKind {
-    /// The clocks pass over them: one firing for all of them, at the first instant after the gap.
+    /// The clocks skip them: one firing for all of them, at the first instant after the gap.
     Moved,
-    /// The clocks pass over them, and nothing fires for them.
+    /// The clocks skip them, and nothing fires for them.
     Skipped,
-    /// The clocks show them twice, and both times fire.
+    /// The clocks show them twice, and both fire.
     Doubled,
-    /// The clocks show them twice, and the first time fires alone.
+    /// The clocks show them twice, and only the first fires.
     FirstPass,
 }
 
@@ -34,37 +32,37 @@ text_enum!(AnomalyKind {
     FirstPass => "first_pass",
 });
 
-/// What one change of the clocks does to an expression.
+/// The effect of one clock change on an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Anomaly {
-    /// What it does.
+    /// The kind of effect.
     pub kind: AnomalyKind,
-    /// The first instant at which the clocks show something else than before.
+    /// The first instant after the change.
     pub change_at: DateTime<Utc>,
-    /// How far they were ahead of UTC before it, in seconds.
+    /// The offset from UTC before it, in seconds.
     pub offset_before_s: i32,
-    /// And are since, in seconds.
+    /// The offset from UTC after it, in seconds.
     pub offset_after_s: i32,
-    /// The first wall time concerned.
+    /// The first wall time affected.
     pub first_wall: NaiveDateTime,
     /// The last one.
     pub last_wall: NaiveDateTime,
-    /// How many there are, at least 1.
+    /// Number of wall times affected, at least 1.
     pub walls: u32,
-    /// When the first of them fires (of those moved, all of them); `None` if nothing does.
+    /// When the first of them fires (of moved ones, all of them); `None` if none does.
     pub fires_at: Option<DateTime<Utc>>,
-    /// When the clocks show the first of them again; `None` where they pass over it.
+    /// When the clocks show the first of them again; `None` where they skip it.
     pub again_at: Option<DateTime<Utc>>,
-    /// Something fires at the instant after the gap anyway, and the two are one.
+    /// Whether the instant after the gap is a firing anyway, so that the two are one.
     pub merged: bool,
 }
 
 impl Expression {
-    /// What the changes of the clocks do that come after `from`, up to and with `to`; ascending, one
-    /// for each change at most.
+    /// Returns the anomalies of the clock changes after `from`, up to and including `to`; ascending, at most one for
+    /// each change.
     ///
-    /// Costs a look at the zone's data for every two days in between, and a step for each wall time
-    /// concerned: 3,600 for an expression of every second and a change of an hour.
+    /// Costs a read of the zone's data for every two days in between, and a step for each wall time affected: 3,600
+    /// for an expression of every second and a change of an hour.
     pub fn anomalies(
         &self,
         from: DateTime<Utc>,
@@ -82,7 +80,7 @@ impl Expression {
         anomalies
     }
 
-    /// Whether it is about intervals: of these every wall time fires whenever the clocks show it.
+    /// Returns whether it describes intervals: all their wall times fire whenever the clocks show them.
     pub fn is_wildcard(&self) -> bool {
         self.wildcard
     }
@@ -124,7 +122,7 @@ impl Zoned<'_> {
         })
     }
 
-    /// The first and the last wall time that matches in `from_s..=last_s`, and how many do.
+    /// Returns the first and the last matching wall time in `from_s..=last_s`, and their number.
     fn walls(&self, from_s: i64, last_s: i64) -> Option<(i64, i64, u32)> {
         let first_s = self.first_wall(from_s, last_s)?;
         let (mut latest_s, mut count) = (first_s, 1);

@@ -1,13 +1,13 @@
-//! Counts how often an expression fires, and finds a firing from the end, without visiting each.
+//! Counts the firings of an expression, and finds a firing from the end, without visiting each.
 //!
-//! Between two seams wall time is linear, so the firings of a stretch are the days that match, one
-//! mask for each month, times the firings of a day, and what the first and the last day lack. The
-//! seams are decided as in `zoned`, by the same functions, so what is counted here is what
-//! [`Zoned::first_after`] finds one by one. A property test holds the two against each other.
+//! Between two clock changes wall time is linear, so the firings of a range are the matching days, one mask for each
+//! month, times the firings of a day, minus the missing parts of the first and the last day. The clock changes are
+//! handled as in `zoned`, by the same functions, so the count agrees with [`Zoned::first_after`] one by one. A
+//! property test compares the two.
 //!
 //! # Cost
 //!
-//! A look at the zone for every two days of the range, a mask for every month and for every seam; no
+//! A read of the zone's data for every two days of the range, a mask for every month and for every clock change; no
 //! step for a firing. A year costs about 250 of these, whether it fires once or every second.
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Timelike, Utc};
@@ -16,11 +16,11 @@ use super::sets::Sets;
 use super::zoned::Zoned;
 use crate::zone::LONGEST_REPETITION_S;
 
-/// What is looked at first when a firing is looked for from the end.
+/// Length of the first range of a search from the end, in seconds.
 const FIRST_STRETCH_S: i64 = 86_400;
 
 impl Zoned<'_> {
-    /// How many firings there are in `from_s..=to_s`.
+    /// Returns the number of firings in `from_s..=to_s`.
     pub(super) fn count_between(&self, from_s: i64, to_s: i64) -> u64 {
         if from_s > to_s {
             return 0;
@@ -34,7 +34,7 @@ impl Zoned<'_> {
             begin_s = from_s.max(self.first_pass_ends(clock_change));
             if clock_change.at_s == from_s && self.fires_at(clock_change) {
                 count += 1;
-                // One that would fire there by itself is merged with it.
+                // A firing at that instant itself is merged with it.
                 begin_s = begin_s.max(from_s + 1);
             }
         }
@@ -53,11 +53,11 @@ impl Zoned<'_> {
         }
     }
 
-    /// The `back`-th firing from the end of `from_s..=to_s`; the last one is the first. `None` if
+    /// Returns the firing with index `back` from the end of `from_s..=to_s`; the last one is the first. `None` if
     /// there are fewer.
     ///
-    /// Counts ever longer stretches from the end until the firing is in one, and then halves that
-    /// one by counting its newer half. So it looks about as far back as the firing lies, three times.
+    /// It counts ever longer ranges from the end until the firing is in one, and then bisects that one by counting
+    /// its newer half. So it reads about three times as far back as the firing lies.
     pub(super) fn nth_last(&self, mut from_s: i64, mut to_s: i64, mut back: u64) -> Option<i64> {
         let mut length_s = FIRST_STRETCH_S;
         loop {
@@ -89,7 +89,7 @@ impl Zoned<'_> {
 }
 
 impl Sets {
-    /// How many wall times are selected in `from_s..=to_s`, counted as if they were UTC.
+    /// Counts the matching wall times in `from_s..=to_s`, as if they were UTC.
     fn count(&self, from_s: i64, to_s: i64) -> u64 {
         let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
         let to_s = to_s.min(DateTime::<Utc>::MAX_UTC.timestamp());
@@ -107,7 +107,7 @@ impl Sets {
         whole - lacks_before - lacks_after
     }
 
-    /// The days that are selected in `from..=to`.
+    /// Returns the matching days in `from..=to`.
     fn count_days(&self, from: NaiveDate, to: NaiveDate) -> Days {
         let mut days = Days { count: 0, first: false, last: false };
         let Some(mut month) = from.with_day(1) else { return days };
@@ -134,7 +134,7 @@ impl Sets {
         members(self.hours) * members(self.minutes) * members(self.seconds)
     }
 
-    /// The times of a day that are selected before `time`.
+    /// Counts the matching times of a day before `time`.
     fn times_before(&self, time: NaiveTime) -> u64 {
         let (hour, minute, second) = (time.hour(), time.minute(), time.second());
         let (minutes, seconds) = (members(self.minutes), members(self.seconds));
@@ -156,12 +156,12 @@ impl Sets {
     }
 }
 
-/// Selected days.
+/// Matching days.
 struct Days {
     count: u64,
-    /// Whether the first of the range is one.
+    /// Whether the first day of the range matches.
     first: bool,
-    /// Whether the last of it is one.
+    /// Whether the last day of the range matches.
     last: bool,
 }
 
@@ -169,12 +169,12 @@ fn members(set: u64) -> u64 {
     u64::from(set.count_ones())
 }
 
-/// How many members of `set` are less than `number`, which is at most 63.
+/// Counts the members of `set` below `number`, which is at most 63.
 fn below(set: u64, number: u32) -> u64 {
     members(set & ((1 << number) - 1))
 }
 
-/// The first whole second that is not before `at`.
+/// Returns the first whole second that is not before `at`.
 pub(super) fn second_from(at: DateTime<Utc>) -> i64 {
     at.timestamp().saturating_add(i64::from(at.timestamp_subsec_nanos() > 0))
 }

@@ -1,14 +1,13 @@
-//! What a change of the clocks means for a job.
+//! The policies for clock changes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::text_enum;
 
-/// What becomes of a fixed time of the day on a day on which the clocks change: of one that the
-/// clocks pass over (a gap), and of one that they show twice (an overlap).
+/// The policy for a fixed time of the day that the clocks skip (a gap) or show twice (an overlap).
 ///
-/// Expressions whose minute or hour is written with a leading `*` are about intervals, not times of
-/// the day: they fire whenever the clocks show what they select, whatever is chosen here.
+/// Expressions whose minute or hour is written with a leading `*` describe intervals, not times of the day: they fire
+/// whenever the clocks show a matching time, under any policy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dst {
@@ -22,7 +21,7 @@ pub enum Dst {
 }
 
 impl Dst {
-    /// The words that people may write.
+    /// The words in jobs files.
     pub const WORDS: [&'static str; 3] = ["vixie", "skip", "wall"];
 }
 

@@ -1,14 +1,14 @@
-//! Says what is wrong with a cron expression, and where.
+//! Errors of cron expressions, with their places.
 //!
-//! Guarantees: an error never echoes more than [`MAX_ECHO_BYTES`] bytes of what it was given, and never
-//! a control or invisible character as such, so it is safe in a log line and on a terminal.
-//! It reports the first problem from the left, not every problem.
+//! Guarantees: an error never echoes more than [`MAX_ECHO_BYTES`] bytes of its input, and escapes control and
+//! invisible characters, so it is safe in a log line and on a terminal. It reports the first problem from the left,
+//! not every problem.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// The most bytes of an expression that an error repeats, escapes and ellipsis included.
+/// Maximum number of bytes of an expression that an error repeats, including escapes and ellipsis.
 pub const MAX_ECHO_BYTES: usize = 80;
 
 const ELLIPSIS: &str = "...";
@@ -49,15 +49,15 @@ impl fmt::Display for Field {
     }
 }
 
-/// Why a cron expression was refused. Each text says what to write instead.
+/// Why a cron expression was refused. Each text shows a valid form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Reason {
-    /// The text is longer than is read at all.
+    /// The text exceeds the maximum length.
     #[error("the expression is {bytes} bytes long; at most {limit} are allowed")]
     TooLong {
-        /// Length of the text as given.
+        /// Length of the given text.
         bytes: usize,
-        /// The most that is accepted.
+        /// The maximum length.
         limit: usize,
     },
     /// A character outside ASCII, often a blank or a dash from a word processor.
@@ -66,32 +66,32 @@ pub enum Reason {
     /// More or fewer fields than the dialect has.
     #[error("expected {expected}, found {found}")]
     FieldCount {
-        /// The fields that the dialect has, in words.
+        /// The dialect's fields, in words.
         expected: &'static str,
-        /// How many there were.
+        /// The number found.
         found: usize,
     },
-    /// Nothing between two commas, or before the first or after the last.
+    /// An empty item between two commas, or before the first or after the last.
     #[error("the item is empty; remove the extra comma")]
     EmptyItem,
-    /// A range or step lacks a number, or the item is not made of what cron knows.
+    /// A range or step lacks a number, or the item has another form.
     #[error("expected `*`, a number, a range such as `1-5` or a step such as `*/15`")]
     Malformed,
-    /// A whole item, and then more.
+    /// Text after a complete item.
     #[error("there is something after the item that does not belong to it; remove it")]
     Trailing,
     /// `/0`.
     #[error("a step of 0 selects nothing; use a step of 1 or more")]
     ZeroStep,
-    /// A number that the field does not have.
+    /// A number outside the field's range.
     #[error("the number is outside {min}-{max}")]
     OutOfRange {
-        /// The field's least number.
+        /// The field's smallest number.
         min: u8,
-        /// The field's greatest number.
+        /// The field's largest number.
         max: u8,
     },
-    /// The end of a range lies before its start.
+    /// The end of a range is before its start.
     #[error("the range runs backwards; write it as two ranges")]
     Reversed,
     /// A name in a field that has only numbers.
@@ -106,7 +106,7 @@ pub enum Reason {
     /// `?` outside the day fields.
     #[error("`?` stands for `*` in day-of-month and day-of-week only; write `*`")]
     QuestionMark,
-    /// `L`, `W` or `#` in a field that does not know it.
+    /// `L`, `W` or `#` in a field that does not support it.
     #[error(
         "`L`, `L-3`, `LW` and `15W` belong into day-of-month, `5L` and `1#2` into day-of-week; \
          write a number"
@@ -118,7 +118,7 @@ pub enum Reason {
     /// `L`, `W` or `#` beside `*` or `?`.
     #[error("`L`, `W` and `#` cannot stand in one list with `*` or `?`; remove one of them")]
     BesideStar,
-    /// Text that begins with `H` but has no form of it.
+    /// Text that begins with `H` but has none of its forms.
     #[error("expected `H`, a step such as `H/15` or a range such as `H(0-29)`")]
     MalformedSpread,
     /// `@reboot`.
@@ -136,15 +136,15 @@ pub enum Reason {
          @hourly"
     )]
     UnknownMacro,
-    /// Text behind a macro.
+    /// Text after a macro.
     #[error("nothing may follow a macro; remove the rest")]
     AfterMacro,
-    /// The parsing crate refused what this module had found sound: a defect of Sexton.
+    /// The parsing crate refused a text that this module had accepted: a defect of Sexton.
     #[error("the expression is sound but could not be read; please report this as a defect")]
     Unreadable,
 }
 
-/// A refused cron expression: the place, as far as there is one, and the reason.
+/// A refused cron expression: the place, if it has one, and the reason.
 ///
 /// Displays as `day-of-week, item "FRI-MON": the range runs backwards; write it as two ranges`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -156,28 +156,28 @@ pub struct CronError {
 }
 
 impl CronError {
-    /// An error about the expression as a whole.
+    /// Makes an error about the expression as a whole.
     pub(super) fn whole(reason: Reason) -> Self {
         Self { field: None, item: None, reason }
     }
 
-    /// An error about `item`, which is cut and escaped here.
+    /// Makes an error about `item`, which it cuts and escapes.
     pub(super) fn at(field: Option<Field>, item: &str, reason: Reason) -> Self {
         Self { field, item: Some(echo(item)), reason }
     }
 
-    /// The field that is wrong; `None` if the expression as a whole is.
+    /// Returns the wrong field; `None` if the expression as a whole is wrong.
     pub fn field(&self) -> Option<Field> {
         self.field
     }
 
-    /// The item that is wrong, escaped and cut to [`MAX_ECHO_BYTES`] bytes; `None` if the expression
-    /// as a whole is.
+    /// Returns the wrong item, escaped and cut to [`MAX_ECHO_BYTES`] bytes; `None` if the expression as a whole is
+    /// wrong.
     pub fn item(&self) -> Option<&str> {
         self.item.as_deref()
     }
 
-    /// What is wrong with it.
+    /// Returns the reason.
     pub fn reason(&self) -> &Reason {
         &self.reason
     }
@@ -194,7 +194,7 @@ fn place(field: Option<Field>, item: Option<&str>) -> String {
 
 fn echo(item: &str) -> String {
     let mut echoed = String::with_capacity(MAX_ECHO_BYTES);
-    // Where the text can still be cut so that the ellipsis fits behind it.
+    // The last place where a cut leaves room for the ellipsis.
     let mut cut = 0;
     for character in item.chars() {
         let escaped = character.escape_debug();

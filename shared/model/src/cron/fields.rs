@@ -1,12 +1,12 @@
 //! Splits an expression into its fields and resolves macros.
 //!
-//! Everything that can be said about the expression as a whole is checked here: length, alphabet,
-//! number of fields, macros. What a field's text means is left to `item` and `sets`.
+//! It checks the expression as a whole: length, alphabet, number of fields, macros. `item` and `sets` parse the
+//! fields.
 
 use super::Dialect;
 use super::error::{CronError, Field, Reason};
 
-/// The longest expression that is read, in bytes.
+/// Maximum length of an expression, in bytes.
 pub const MAX_EXPRESSION_BYTES: usize = 1024;
 
 const MACROS: [(&str, [&str; 5]); 7] = [
@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// Length, alphabet, field count and macros; fields are not looked into.
+    /// Length, alphabet, field count and macros; fields are not parsed.
     pub(super) fn split(text: &'a str, dialect: Dialect) -> Result<Self, CronError> {
         if text.len() > MAX_EXPRESSION_BYTES {
             let reason = Reason::TooLong { bytes: text.len(), limit: MAX_EXPRESSION_BYTES };
@@ -82,7 +82,7 @@ impl Dialect {
     }
 }
 
-fn resolve_macro<'a>(name: &str, rest: &[&str]) -> Result<Fields<'a>, CronError> {
+fn resolve_macro<'a>(name: &str, remaining: &[&str]) -> Result<Fields<'a>, CronError> {
     let refused = |item, reason| Err(CronError::at(None, item, reason));
     match name {
         "@reboot" => return refused(name, Reason::Reboot),
@@ -92,15 +92,15 @@ fn resolve_macro<'a>(name: &str, rest: &[&str]) -> Result<Fields<'a>, CronError>
     let Some((_, fields)) = MACROS.iter().find(|(known, _)| *known == name) else {
         return refused(name, Reason::UnknownMacro);
     };
-    if let Some(word) = rest.first() {
+    if let Some(word) = remaining.first() {
         return refused(word, Reason::AfterMacro);
     }
     let [minute, hour, day_of_month, month, day_of_week] = *fields;
     Ok(Fields { second: "0", minute, hour, day_of_month, month, day_of_week })
 }
 
-/// Comes before the count of fields: a blank outside ASCII separates nothing, and "found 4 fields"
-/// would leave its writer counting five.
+/// Checked before the number of fields: a blank outside ASCII separates nothing, and "found 4 fields" would confuse a
+/// writer who sees five.
 fn refuse_foreign_characters(words: &[&str], dialect: Dialect) -> Result<(), CronError> {
     const ORDER: [Field; 6] = [
         Field::Second,

@@ -1,11 +1,10 @@
-//! Reads one item of a field's comma list: `*`, `*/n`, `a`, `a-b`, `a-b/n`, `a/n`, `H` and its forms.
+//! Parses one item of a field's comma list: `*`, `*/n`, `a`, `a-b`, `a-b/n`, `a/n`, `H` and its forms.
 //!
-//! An item leaves here as plain numbers inside the field's bounds with a step that is smaller than
-//! its span, which is what makes it safe to hand to the `cron` crate: names, `?`, `a/n`, steps
-//! above the maximum (one hit, the start), Sunday at the end of a range and what `H` means for the
-//! job are all settled here.
+//! The result is plain numbers inside the field's bounds with a step that is smaller than its span, which makes it
+//! safe input for the `cron` crate: names, `?`, `a/n`, steps above the maximum (one hit, the start), Sunday at the
+//! end of a range and the job's `H` are all resolved here.
 //!
-//! It does not know about other items, other fields or what day of the week 0 is.
+//! It does not know about other items, other fields or which day of the week 0 is.
 
 use std::fmt;
 
@@ -27,11 +26,11 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Reads `text` as an item of `field`, for the job called `name`.
+    /// Parses `text` as an item of `field`, for the job called `name`.
     ///
     /// # Errors
     ///
-    /// The first reason from the left why it is not one.
+    /// The first problem from the left.
     pub(super) fn parse(field: Field, text: &str, name: &str) -> Result<Self, Reason> {
         if text.is_empty() {
             return Err(Reason::EmptyItem);
@@ -57,7 +56,7 @@ impl Item {
         Ok(Self::stepped(start, end.unwrap_or(max), step))
     }
 
-    /// A step beyond the end selects the start alone.
+    /// Makes an item; a step beyond the end selects only the start.
     fn stepped(start: u8, end: u8, step: u32) -> Self {
         match u8::try_from(step) {
             Ok(step) if step <= end - start => Self { start, end, step },
@@ -65,8 +64,8 @@ impl Item {
         }
     }
 
-    /// What follows the `H`: nothing (any number of the field), `/n` (every n-th, from one of the
-    /// first n on) or `(a-b)` (any number of the range).
+    /// Parses the text after `H`: nothing (any number of the field), `/n` (every n-th, from one of the first n on) or
+    /// `(a-b)` (any number of the range).
     fn spread(field: Field, form: &str, name: &str) -> Result<Self, Reason> {
         let (min, max) = field.bounds();
         let (first, last) = field.spread_over();
@@ -80,14 +79,14 @@ impl Item {
             let phases = u8::try_from(step).map_or(last, |step| last.min(min + (step - 1)));
             return Ok(Self::stepped(any(first, phases), max, step));
         }
-        let range = form.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let range = form.strip_prefix('(').and_then(|remaining| remaining.strip_suffix(')'));
         let (from, to) =
             range.and_then(|range| range.split_once('-')).ok_or(Reason::MalformedSpread)?;
         let (from, to) = parse_range(field, from, to)?;
         Ok(one(any(from, to)))
     }
 
-    /// The item's numbers, ascending.
+    /// Yields the item's numbers, ascending.
     pub(super) fn numbers(self) -> impl Iterator<Item = u8> {
         (self.start..=self.end).step_by(usize::from(self.step))
     }
@@ -105,7 +104,7 @@ impl fmt::Display for Item {
 }
 
 impl Field {
-    /// The least and the greatest number of the field.
+    /// Returns the smallest and the largest number of the field.
     pub(super) fn bounds(self) -> (u8, u8) {
         match self {
             Self::Second | Self::Minute => (0, 59),
@@ -116,8 +115,7 @@ impl Field {
         }
     }
 
-    /// The numbers from which `H` chooses: of the days of a month those that all have, of the two
-    /// Sundays one.
+    /// Returns the numbers from which `H` chooses: the days that every month has, and one of the two Sundays.
     fn spread_over(self) -> (u8, u8) {
         match self {
             Self::DayOfMonth => (1, 28),
@@ -131,14 +129,14 @@ impl Field {
     }
 }
 
-/// What stands before the step: the start, and the end unless it is a single number.
+/// Parses the part before the step: the start, and the end unless it is a single number.
 fn parse_base(field: Field, base: &str) -> Result<(u8, Option<u8>), Reason> {
     let (min, max) = field.bounds();
     if base.starts_with('?') && !field.is_day() {
         return Err(Reason::QuestionMark);
     }
-    if let Some(rest) = base.strip_prefix(['*', '?']) {
-        return if rest.is_empty() { Ok((min, Some(max))) } else { Err(Reason::Trailing) };
+    if let Some(remaining) = base.strip_prefix(['*', '?']) {
+        return if remaining.is_empty() { Ok((min, Some(max))) } else { Err(Reason::Trailing) };
     }
     let Some((start, end)) = base.split_once('-') else {
         return Ok((parse_value(field, base)?, None));
@@ -146,11 +144,11 @@ fn parse_base(field: Field, base: &str) -> Result<(u8, Option<u8>), Reason> {
     parse_range(field, start, end).map(|(from, to)| (from, Some(to)))
 }
 
-/// The two ends of a range, in order.
+/// Parses the two ends of a range, in order.
 fn parse_range(field: Field, start: &str, end: &str) -> Result<(u8, u8), Reason> {
     let (_, max) = field.bounds();
     let (from, mut to) = (parse_value(field, start)?, parse_value(field, end)?);
-    // `FRI-SUN` means the Sunday that follows; by number that Sunday is written 7.
+    // `FRI-SUN` ends with the following Sunday, whose number is then 7.
     if field == Field::DayOfWeek && from > 0 && end.eq_ignore_ascii_case(WEEKDAYS[0]) {
         to = max;
     }
@@ -188,7 +186,7 @@ fn parse_name(field: Field, text: &str) -> Result<u8, Reason> {
         .ok_or(Reason::UnknownName { known })
 }
 
-/// Reads decimal digits; too many of them give `u32::MAX`, which is outside every field.
+/// Parses decimal digits; too many of them give `u32::MAX`, which is outside every field.
 pub(super) fn parse_number(text: &str) -> Result<u32, Reason> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match digits {

@@ -1,7 +1,7 @@
-//! The rules of [`crate::lint`] that look at the text of an expression.
+//! The rules of [`crate::lint`] about the text of an expression.
 //!
-//! They are about what the writer wrote, not about the sets: `*/25` and `0,25,50` select the same,
-//! and only the first one looks as if it were every 25 minutes.
+//! They judge the notation, not the sets: `*/25` and `0,25,50` select the same, and only the first one looks like
+//! every 25 minutes.
 
 mod steps;
 
@@ -16,12 +16,12 @@ use crate::zone::Zone;
 const ALL_DAYS_OF_MONTH: u64 = (1 << 32) - 2;
 const ALL_DAYS_OF_WEEK: u8 = (1 << 7) - 1;
 
-/// What is to be said about an expression of the job called `name`, at `now`: in the order of the
-/// rules, each at most once, those about steps once for each field.
+/// Returns the findings about an expression of the job called `name`, at `now`: in the order of the rules, each at
+/// most once, those about steps once for each field.
 ///
 /// # Errors
 ///
-/// [`CronError`] if it cannot be read.
+/// [`CronError`] if it does not parse.
 pub fn lint(
     text: &str,
     name: &str,
@@ -85,13 +85,13 @@ fn every_minute(fields: Fields<'_>) -> Option<Finding> {
     Some(Finding::new(Code::EveryMinute, Severity::Warning, message, instead))
 }
 
-/// A plain day that one of the selected months does not have.
+/// Finds a plain day that one of the selected months does not have.
 fn missing_day(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '-'));
     if !plain(fields.day_of_month) || !matches!(fields.day_of_week, "*" | "?") {
         return None;
     }
-    // A common year and a leap year: weekdays play no part.
+    // A common year and a leap year suffice, because weekdays do not matter.
     let lacking = |year: i32| {
         (1..=12)
             .filter_map(move |month| NaiveDate::from_ymd_opt(year, month, 1))
@@ -111,7 +111,7 @@ fn missing_day(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
     Some(Finding::new(Code::MissingDay, Severity::Warning, message, instead))
 }
 
-/// The first change of the clocks that matters, and how many more there are.
+/// Finds the first clock change that matters, and counts the further ones.
 fn clock_change(
     fields: Fields<'_>,
     expression: &Expression,
@@ -119,7 +119,7 @@ fn clock_change(
     dst: Dst,
     now: DateTime<Utc>,
 ) -> Option<Finding> {
-    // A step of minutes over the whole day is unaffected by the clocks.
+    // The clocks do not affect a step of minutes over the whole day.
     if expression.is_wildcard() && is_starred(fields.hour) {
         return None;
     }
@@ -147,7 +147,7 @@ fn clock_change(
 }
 
 impl Anomaly {
-    /// One sentence for people: what the clocks do, and what becomes of the firing.
+    /// Describes the clock change and its effect on the firing in one sentence.
     pub fn describe(&self, zone: Zone) -> String {
         let wall = self.first_wall.format("%F %T");
         let others = match self.walls {

@@ -65,7 +65,7 @@ use fields::Fields;
 use sets::{Sets, is_starred};
 use zoned::Zoned;
 
-/// How many fields an expression must have. Macros are accepted in each.
+/// The number of fields that an expression must have. Each dialect accepts macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Five: minute, hour, day-of-month, month, day-of-week.
@@ -76,40 +76,39 @@ pub enum Dialect {
     Any,
 }
 
-/// A cron expression that has been read: bit masks, about a hundred bytes, its text forgotten.
+/// A parsed cron expression: bit masks, about a hundred bytes, without its text.
 ///
-/// Two are equal if their fields select the same, combine the day fields alike and treat changes of
-/// the clocks alike, however they were written.
+/// Two are equal if their fields select the same, combine the day fields in the same way and react to clock changes
+/// in the same way, however they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expression {
     sets: Sets,
-    /// Minute or hour begins with `*`.
+    /// Whether minute or hour begins with `*`.
     wildcard: bool,
 }
 
 impl Expression {
-    /// Reads an expression of at most [`MAX_EXPRESSION_BYTES`] bytes. `name` is the job's, on which the
-    /// numbers depend that `H` stands for.
+    /// Parses an expression of at most [`MAX_EXPRESSION_BYTES`] bytes. `name` is the job's, which determines the
+    /// numbers of `H`.
     ///
     /// # Errors
     ///
-    /// [`CronError`] names the first wrong field and item from the left, and what to write instead.
-    /// An expression that is sound but never fires (`0 0 30 2 *`) is no error here.
+    /// [`CronError`] names the first wrong field and item from the left, and a valid form. A valid expression that
+    /// never fires (`0 0 30 2 *`) is no error here.
     pub fn parse(text: &str, dialect: Dialect, name: &str) -> Result<Self, CronError> {
         let fields = Fields::split(text, dialect)?;
         let wildcard = is_starred(fields.minute) || is_starred(fields.hour);
         Ok(Self { sets: Sets::read(fields, name)?, wildcard })
     }
 
-    /// The first firing strictly after `from`, in whole seconds.
+    /// Returns the first firing strictly after `from`, in whole seconds.
     ///
-    /// `None` if no firing lies within 100 years of `from`, or before the last instant that can be
-    /// represented.
+    /// `None` if no firing lies within 100 years of `from`, or before the last instant that can be represented.
     pub fn next_after(&self, from: DateTime<Utc>, zone: Zone, dst: Dst) -> Option<DateTime<Utc>> {
         Zoned { expression: self, zone, dst }.first_after(from)
     }
 
-    /// How many firings there are from `from` on and before `until`.
+    /// Returns the number of firings from `from` on and before `until`.
     ///
     /// Costs a step for every two days and every month in between, and none for a firing.
     pub fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>, zone: Zone, dst: Dst) -> u64 {
@@ -117,7 +116,7 @@ impl Expression {
             .count_between(second_from(from), second_from(until) - 1)
     }
 
-    /// The `back`-th firing from the end of those that [`Self::count`] counts, whose last is the
+    /// Returns the firing with index `back` from the end of those that [`Self::count`] counts, whose last is the
     /// first; `None` if there are fewer. Costs about three times as much.
     pub fn nth_last(
         &self,
@@ -132,9 +131,8 @@ impl Expression {
         DateTime::from_timestamp(found_s, 0)
     }
 
-    /// All firings strictly after `from`, ascending: what [`Self::next_after`] answers when called
-    /// again with each answer. Has no end of its own for an expression that fires: take what is
-    /// needed.
+    /// Yields all firings strictly after `from`, ascending, as repeated calls of [`Self::next_after`] would. Endless
+    /// for an expression that fires: the caller limits it.
     pub fn iter_after(
         &self,
         from: DateTime<Utc>,
@@ -150,8 +148,8 @@ impl Expression {
     }
 }
 
-/// Whether what `text` means depends on the name of its job: it holds an `H`.
+/// Returns whether the firings of `text` depend on the name of its job: it contains an `H`.
 pub fn depends_on_name(text: &str) -> bool {
-    // No other item begins with that letter, and no macro has an item.
+    // No other item begins with that letter, and macros have no items.
     text.split([' ', '\t', ',']).any(|item| item.starts_with(['H', 'h']))
 }

@@ -6,16 +6,16 @@ use chrono::{Datelike, NaiveDate};
 const SATURDAY: u32 = 6;
 const SUNDAY: u32 = 0;
 
-/// How long a month is and on which weekday it begins.
+/// The length of a month and the weekday of its first day.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Month {
     last_day: u32,
-    /// Of its first day; 0 is Sunday.
+    /// The weekday of its first day; 0 is Sunday.
     first_weekday: u32,
 }
 
 impl Month {
-    /// The month whose first day is `first`.
+    /// Returns the month whose first day is `first`.
     pub(super) fn beginning(first: NaiveDate) -> Self {
         Self {
             last_day: u32::from(first.num_days_in_month()),
@@ -23,17 +23,17 @@ impl Month {
         }
     }
 
-    /// 28 to 31.
+    /// Returns the last day, 28 to 31.
     pub(super) fn last_day(self) -> u32 {
         self.last_day
     }
 
-    /// All of its days, bit n for day n.
+    /// Returns all its days, bit n for day n.
     pub(super) fn days(self) -> u64 {
         (2 << self.last_day) - 2
     }
 
-    /// Its days that are one of the weekdays (bit 0 is Sunday), bit n for day n.
+    /// Returns its days on the given weekdays (bit 0 is Sunday), bit n for day n.
     pub(super) fn spread(self, weekdays: u8) -> u64 {
         let weekdays = u64::from(weekdays);
         // Bit 0 becomes the weekday of the month's first day.
@@ -41,7 +41,7 @@ impl Month {
         (0..5).fold(0, |days, number| days | week << (7 * number)) << 1 & self.days()
     }
 
-    /// The Monday to Friday nearest to one of its days, without leaving it.
+    /// Returns the Monday to Friday nearest to one of its days, inside the month.
     pub(super) fn workday_near(self, day: u32) -> u32 {
         match (self.first_weekday + day - 1) % 7 {
             SATURDAY if day > 1 => day - 1,

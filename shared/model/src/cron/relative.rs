@@ -1,16 +1,16 @@
 //! Days that have another date in every month: `L`, `L-n`, `LW`, `nW`, `nL` and `n#k`.
 //!
-//! They are kept as sets of what was written and resolved for one month at a time, as a mask of its
-//! days. A day that a month does not have is left out of the mask.
+//! They are stored as written and resolved for one month at a time, as a mask of its days. A day that a month does
+//! not have is left out of the mask.
 
 use super::error::{Field, Reason};
 use super::item::{WEEKDAYS, parse_number, parse_value};
 use super::month::Month;
 
-/// The farthest day before the last of a month that some month has.
+/// The farthest day before the last of a month that a month can have.
 const MAX_BEFORE_LAST: u8 = 30;
 
-/// The most often that a weekday comes in a month.
+/// How often a weekday can come in a month.
 const MAX_OCCURRENCE: u8 = 5;
 
 /// One item.
@@ -42,8 +42,8 @@ pub(super) struct RelativeDays {
     nth_weekdays: [u8; MAX_OCCURRENCE as usize],
 }
 
-/// Whether a text has the form of such an item, in any field: the error then names the field where it
-/// belongs instead of a typing mistake.
+/// Returns whether a text has the form of such an item, in any field, so that an error can name the field where it
+/// belongs.
 pub(super) fn is_relative_day(text: &str) -> bool {
     let begins_with_digit = text.starts_with(|first: char| first.is_ascii_digit());
     let last = |text: &str| strip_last_letter(text, 'L').is_some_and(is_weekday_name);
@@ -57,11 +57,11 @@ pub(super) fn is_relative_day(text: &str) -> bool {
 }
 
 impl RelativeDay {
-    /// Reads `text` if it has a form that `field` knows.
+    /// Parses `text` if it has a form that `field` supports.
     ///
     /// # Errors
     ///
-    /// It has, and its numbers do not fit.
+    /// Its numbers are out of range.
     pub(super) fn parse(field: Field, text: &str) -> Result<Option<Self>, Reason> {
         match field {
             Field::DayOfMonth => Self::parse_day_of_month(text),
@@ -118,7 +118,7 @@ impl RelativeDays {
         }
     }
 
-    /// The days that the day-of-month field selects in a month, bit n for day n.
+    /// Returns the days that the day-of-month field selects in a month, bit n for day n.
     pub(super) fn by_month(&self, month: Month) -> u64 {
         let last = month.last_day();
         let mut days = 0;
@@ -134,10 +134,10 @@ impl RelativeDays {
         days
     }
 
-    /// The days that the day-of-week field selects in a month, bit n for day n.
+    /// Returns the days that the day-of-week field selects in a month, bit n for day n.
     pub(super) fn by_week(&self, month: Month) -> u64 {
         let last = month.last_day();
-        // The last seven days hold the last of each weekday, the k-th seven the k-th of each.
+        // The last seven days contain the last of each weekday, the k-th seven the k-th of each.
         let mut days = month.spread(self.last_weekdays) & seven_from(last - 6);
         for (before, weekdays) in (0_u32..).zip(self.nth_weekdays) {
             days |= month.spread(weekdays) & seven_from(7 * before + 1);
@@ -146,7 +146,7 @@ impl RelativeDays {
     }
 }
 
-/// The mask of seven days.
+/// Returns the mask of seven days.
 fn seven_from(day: u32) -> u64 {
     0x7f << day
 }
@@ -164,7 +164,7 @@ fn number(text: &str, min: u8, max: u8) -> Result<u8, Reason> {
     number.filter(|number| (min..=max).contains(number)).ok_or(Reason::OutOfRange { min, max })
 }
 
-/// What stands before the text's last character, if that is the letter, in upper or lower case.
+/// Returns the text before its last character if that is the letter, in any case.
 fn strip_last_letter(text: &str, letter: char) -> Option<&str> {
     text.strip_suffix([letter, letter.to_ascii_lowercase()])
 }

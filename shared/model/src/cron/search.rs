@@ -1,21 +1,21 @@
-//! Finds the first civil time that a set of bit masks selects.
+//! Finds the first civil time that matches a set of bit masks.
 //!
-//! The search knows calendar and clock face only: no zone, no instants. Over a stretch of constant
-//! offset from UTC civil time is linear, so a caller that walks such stretches searches once in each,
-//! with the stretch's last second as the bound. UTC is one stretch.
+//! The search uses only calendar and clock face: no zone, no instants. While the offset from UTC is constant, civil
+//! time is linear, so a caller searches once in each such range, with the range's last second as the bound. UTC is
+//! one range.
 //!
-//! It goes month by month with all days of a month in one mask, so that even a search for a day
-//! that never comes takes a step for each month of the bounded stretch and no more.
+//! It goes month by month with all days of a month in one mask, so that even a search for a day that never comes
+//! takes only one step for each month of the range.
 
 use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
 use super::sets::Sets;
 
 impl Sets {
-    /// The first selected civil time in `from..=last`, in whole seconds.
+    /// Returns the first matching civil time in `from..=last`, in whole seconds.
     ///
-    /// `from` must be a whole second: a fraction is taken as not there. Runs for one step for each
-    /// month between the two, so the caller bounds it by `last`.
+    /// `from` must be a whole second: a fraction is ignored. Takes one step for each month between the two, so the
+    /// caller bounds it by `last`.
     pub(super) fn first_between(
         &self,
         from: NaiveDateTime,
@@ -32,7 +32,7 @@ impl Sets {
         (found <= last).then_some(found)
     }
 
-    /// The first selected day from `from` on; looks into no month after that of `last`.
+    /// Returns the first matching day from `from` on; reads no month after that of `last`.
     fn first_day(&self, from: NaiveDate, last: NaiveDate) -> Option<NaiveDate> {
         let mut month = from.with_day(1)?;
         let mut days = at_or_above(self.days_in(month), from.day());
@@ -64,12 +64,12 @@ impl Sets {
     }
 }
 
-/// The members of `set` from `number` (at most 63) on.
+/// Returns the members of `set` from `number` (at most 63) on.
 fn at_or_above(set: u64, number: u32) -> u64 {
     set & (u64::MAX << number)
 }
 
-/// The least member of `set` from `number` on; the sets of this module end at 59.
+/// Returns the smallest member of `set` from `number` on; the sets of this module end at 59.
 fn next(set: u64, number: u32) -> Option<u32> {
     lowest(at_or_above(set, number))
 }

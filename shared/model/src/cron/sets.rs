@@ -1,10 +1,9 @@
 //! Turns the six fields into bit masks, with the `cron` crate as the parser.
 //!
-//! The crate is trusted with nothing but sets of numbers: it gets exactly seven fields of plain
-//! numbers, ranges and steps inside their bounds, and its `Schedule` is dropped as soon as the sets
-//! are read. It counts weekdays from 1 = Sunday, joins numbers across blanks, combines the day
-//! fields its own way, forgets whether a field was starred, and its iterator can answer the past;
-//! none of that can be reached from here.
+//! The crate only computes sets of numbers: its input is exactly seven fields of plain numbers, ranges and steps
+//! inside their bounds, and its `Schedule` is dropped once the sets are read. It counts weekdays from 1 = Sunday,
+//! joins numbers across blanks, combines the day fields its own way, forgets whether a field was starred, and its
+//! iterator can return past instants; none of that reaches this program.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -19,8 +18,8 @@ use super::month::Month;
 use super::relative::{RelativeDay, RelativeDays};
 use crate::steps::step;
 
-/// The numbers that each field selects, bit `n` for number `n`. None of the sets is empty but those
-/// of the day fields, and theirs only if there are `relative_days`.
+/// The numbers that each field selects, bit `n` for number `n`. Only the sets of the day fields may be empty, and
+/// only if there are `relative_days`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sets {
     pub(super) seconds: u64,
@@ -36,21 +35,21 @@ pub(super) struct Sets {
     day_rule: DayRule,
 }
 
-/// How the two day fields are combined.
+/// The combination of the two day fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DayRule {
-    /// A day is selected if either field selects it: neither field's text begins with `*` or `?`.
+    /// A day matches if either field selects it: neither field's text begins with `*` or `?`.
     Either,
-    /// A day is selected if both fields select it.
+    /// A day matches if both fields select it.
     Both,
 }
 
 impl Sets {
-    /// Validates every field and reads the sets, for the job called `name`.
+    /// Validates every field and computes the sets, for the job called `name`.
     ///
     /// # Errors
     ///
-    /// The first wrong item, in the order in which the fields are written.
+    /// The first wrong item, in the order of the fields.
     pub(super) fn read(fields: Fields<'_>, name: &str) -> Result<Self, CronError> {
         let list = |field, text| ItemList::read(field, text, name);
         let second = list(Field::Second, fields.second)?;
@@ -81,19 +80,19 @@ impl Sets {
             hours: mask(schedule.hours()),
             days_of_month: day_of_month.only_if_numbers(mask(schedule.days_of_month())),
             months: mask(schedule.months()),
-            // Back from the crate's 1 = Sunday.
+            // Converts from the crate's 1 = Sunday.
             days_of_week: day_of_week.only_if_numbers(mask(schedule.days_of_week()) >> 1) as u8,
             relative_days,
             day_rule: DayRule::of(fields.day_of_month, fields.day_of_week),
         })
     }
 
-    /// Whether the month that begins at `first` is selected; it may have none of the days.
+    /// Returns whether the month that begins at `first` is selected; it may have none of the days.
     pub(super) fn selects_month(&self, first: NaiveDate) -> bool {
         self.months & (1 << first.month()) != 0
     }
 
-    /// The selected days of the month that begins at `first`, bit `n` for day `n`.
+    /// Returns the selected days of the month that begins at `first`, bit `n` for day `n`.
     pub(super) fn days_in(&self, first: NaiveDate) -> u64 {
         step();
         if !self.selects_month(first) {
@@ -117,8 +116,7 @@ impl DayRule {
 
 /// The items of one field.
 struct ItemList {
-    /// Without repetitions, so that the crate's work is bounded by what a field can say and not by
-    /// how often it is said.
+    /// Without repetitions, so that the crate's work is bounded by the field's range and not by its text.
     items: BTreeSet<Item>,
     relative: Vec<RelativeDay>,
 }
@@ -142,25 +140,25 @@ impl ItemList {
         Ok(list)
     }
 
-    /// The numbers as the crate is to read them, which must be some.
+    /// Returns the numbers for the crate, at least one.
     fn clean(&self) -> String {
         if self.items.is_empty() { "*".to_owned() } else { join(&self.items) }
     }
 
-    /// The weekdays spelt out, counted from 1 = Sunday as the crate does.
+    /// Returns the weekdays spelt out, counted from 1 = Sunday as the crate does.
     fn clean_weekdays(&self) -> String {
         let days: BTreeSet<u8> =
             self.items.iter().flat_map(|item| item.numbers()).map(|day| day % 7 + 1).collect();
         if days.is_empty() { "*".to_owned() } else { join(&days) }
     }
 
-    /// What the crate read, unless there was nothing to be read.
+    /// Returns the crate's mask, unless the field has no numbers.
     fn only_if_numbers(&self, mask: u64) -> u64 {
         if self.items.is_empty() { 0 } else { mask }
     }
 }
 
-/// Whether a field or an item is *starred*. The text decides, not the set: `*/2` is, `0-7` is not.
+/// Returns whether a field or an item is *starred*. The text decides, not the set: `*/2` is, `0-7` is not.
 pub(super) fn is_starred(text: &str) -> bool {
     text.starts_with(['*', '?'])
 }

@@ -9,7 +9,7 @@
 use super::error::Field;
 use crate::hash;
 
-/// A number below `size` (at least 1) for the job called `name`, each about equally likely.
+/// Returns a number below `size` (at least 1) for the job called `name`, each about equally likely.
 pub(super) fn below(size: u8, name: &str, field: Field) -> u8 {
     // Below a number of eight bits.
     hash::below(u64::from(size), hash::of(name, field.label().as_bytes())) as u8

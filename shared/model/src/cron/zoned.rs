@@ -1,9 +1,8 @@
 //! Finds the first instant at which an expression fires in a zone.
 //!
-//! Between two changes of a zone's clocks wall time is linear, so the civil search of `search` finds
-//! the first match; the changes themselves, the *seams*, are where a job's [`Dst`] decides. The search
-//! reads only the zone's data nearby: a window is searched, and if it holds no firing, the
-//! search goes on just before the next wall time that matches, since no firing is farther from its
+//! Between two clock changes wall time is linear, so the civil search of `search` finds the first match; at the
+//! changes themselves a job's [`Dst`] decides. The search reads only nearby data of the zone: it searches a window,
+//! and if that has no firing, continues just before the next matching wall time, since no firing is farther from its
 //! wall time than a zone's clocks can be from UTC.
 //!
 //! Instants and wall times are counted in seconds here, the latter as if they were UTC.
@@ -13,15 +12,15 @@ use chrono::{DateTime, Months, NaiveDateTime, Utc};
 use super::{Dst, Expression};
 use crate::zone::{FARTHEST_OFFSET_S, LONGEST_REPETITION_S, Zone};
 
-/// How far ahead a firing is looked for. The calendar repeats its rarest day within 40 years, so an
-/// expression that fires at all fires well inside of it.
+/// How far ahead a firing is searched. The calendar repeats its rarest day within 40 years, so an expression that
+/// fires at all fires well within it.
 const HORIZON: Months = Months::new(100 * 12);
 
-/// How much is searched at a time. Long enough that the wall time which a search goes on before is
-/// inside, whatever the offset; short enough to hold one seam at most.
+/// Length of a search window, in seconds. Long enough to contain the wall time before which a search continues,
+/// whatever the offset; short enough to contain at most one clock change.
 const WINDOW_S: i64 = 2 * 86_400;
 
-/// What an expression means in a zone.
+/// An expression in a zone.
 #[derive(Clone, Copy)]
 pub(super) struct Zoned<'e> {
     pub(super) expression: &'e Expression,
@@ -29,20 +28,20 @@ pub(super) struct Zoned<'e> {
     pub(super) dst: Dst,
 }
 
-/// A change of the clocks.
+/// A clock change.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit stands last in a name")]
 pub(super) struct ClockChange {
-    /// The first instant at which they show something else.
+    /// The first instant after the change.
     pub(super) at_s: i64,
-    /// What they were ahead of UTC before.
+    /// The offset from UTC before it.
     pub(super) before_s: i64,
-    /// And are since.
+    /// The offset from UTC after it.
     pub(super) after_s: i64,
 }
 
 impl Zoned<'_> {
-    /// The first firing strictly after `from`, within the horizon.
+    /// Returns the first firing strictly after `from`, within the horizon.
     pub(super) fn first_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let last = from.naive_utc().checked_add_months(HORIZON).unwrap_or(NaiveDateTime::MAX);
         let last_s = last.and_utc().timestamp();
@@ -53,7 +52,7 @@ impl Zoned<'_> {
             if let Some(found_s) = self.first_between(from_s, to_s) {
                 return DateTime::from_timestamp(found_s, 0);
             }
-            // A wall time that matches is passed by at most so much earlier or later.
+            // Its instant is at most this much earlier or later than the wall time.
             let matching_s =
                 self.first_wall(to_s + 1 - FARTHEST_OFFSET_S, last_s + FARTHEST_OFFSET_S)?;
             from_s = (to_s + 1).max(matching_s - FARTHEST_OFFSET_S);
@@ -61,7 +60,7 @@ impl Zoned<'_> {
         None
     }
 
-    /// The first firing in `from_s..=to_s`, which is no longer than a window.
+    /// Returns the first firing in `from_s..=to_s`, which is no longer than a window.
     fn first_between(&self, from_s: i64, to_s: i64) -> Option<i64> {
         let mut offset_s = self.zone.offset_s(from_s);
         let mut begin_s = from_s;
@@ -90,7 +89,7 @@ impl Zoned<'_> {
         }
     }
 
-    /// Whether a fixed time of the day that the clocks pass over there fires at that instant.
+    /// Returns whether a fixed time of the day that the clocks skip there fires at that instant.
     pub(super) fn fires_at(&self, clock_change: ClockChange) -> bool {
         let ClockChange { at_s, before_s, after_s } = clock_change;
         !self.expression.wildcard
@@ -99,8 +98,8 @@ impl Zoned<'_> {
             && self.first_wall(at_s + before_s, at_s + after_s - 1).is_some()
     }
 
-    /// The first instant since the seam at which a wall time fires that matches: where the clocks
-    /// were set back, what they show a second time does not, unless it is to.
+    /// Returns the first instant after the change at which a matching wall time fires: where the clocks were set
+    /// back, repeated times do not, unless the policy wants them.
     pub(super) fn first_pass_ends(&self, clock_change: ClockChange) -> i64 {
         let repeated_s = (clock_change.before_s - clock_change.after_s).max(0);
         if self.expression.wildcard || self.dst == Dst::Wall {
@@ -110,7 +109,7 @@ impl Zoned<'_> {
         }
     }
 
-    /// The first seam after `from_s`, up to and with `to_s`.
+    /// Returns the first clock change after `from_s`, up to and including `to_s`.
     pub(super) fn clock_change(&self, from_s: i64, to_s: i64) -> Option<ClockChange> {
         let at_s = self.zone.first_change_s(from_s, to_s)?;
         Some(ClockChange {
@@ -120,9 +119,9 @@ impl Zoned<'_> {
         })
     }
 
-    /// The first wall time that matches in `from_s..=last_s`.
+    /// Returns the first matching wall time in `from_s..=last_s`.
     pub(super) fn first_wall(&self, from_s: i64, last_s: i64) -> Option<i64> {
-        // At the end of what can be represented there is nothing more; before it, no less.
+        // Clamps to the instants that can be represented.
         let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
         let last_s = last_s.min(DateTime::<Utc>::MAX_UTC.timestamp());
         let from = DateTime::from_timestamp(from_s, 0)?.naive_utc();

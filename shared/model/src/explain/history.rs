@@ -1,4 +1,4 @@
-//! Which instants were firings of a job, over all the schedules that it had.
+//! The firings of a job, over all schedules that it had.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::plan::Timetable;
 
 /// The database's instants are whole microseconds.
 const RESOLUTION: TimeDelta = TimeDelta::microseconds(1);
-/// How far back a firing is looked for, first and at most: 8 years hold a 29 February.
+/// How far back a firing is searched, in growing steps: 8 years contain a 29 February.
 const LOOK_BACK_STEPS: [TimeDelta; 6] = [
     TimeDelta::minutes(1),
     TimeDelta::hours(1),
@@ -18,48 +18,48 @@ const LOOK_BACK_STEPS: [TimeDelta; 6] = [
     TimeDelta::days(8 * 366 + 1),
 ];
 
-/// A job's schedule for some time: from an instant on until the next revision begins.
+/// A job's schedule from an instant on until the next revision begins.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Revision {
     /// Its number, from 1 for the job as it was first applied.
     pub number: i32,
     /// Its firings are those after this instant.
     pub from: DateTime<Utc>,
-    /// What it fires at.
+    /// Its schedule.
     pub timetable: Timetable,
 }
 
-/// An instant at which a job's schedule said "run".
+/// An instant at which a job's schedule fires.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct NominalFiring {
     /// The instant.
     pub at: DateTime<Utc>,
     /// Its execution key.
     pub key: String,
-    /// The revision that said so; `None`: it was claimed, and no schedule that is known has it.
+    /// The revision that contains it; `None`: it was claimed, but no known schedule contains it.
     pub revision: Option<i32>,
 }
 
-/// The oldest firings of a stretch of time.
+/// The oldest firings of a range.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FiringPage {
     /// Oldest first, each once.
     pub firings: Vec<NominalFiring>,
-    /// The first one that was left out for want of room.
+    /// The first firing left out, beyond the maximum.
     pub next: Option<DateTime<Utc>>,
 }
 
 impl FiringPage {
-    /// These firings and those of `claimed` that are not among them, the oldest `max_firings` of both. `claimed` are the
-    /// oldest of the stretch's executions of firings, more than `max_firings` if there are as many: no schedule that is
-    /// known has those that were backfilled from before the job was made, or that an older revision or other data
-    /// of the zones had.
+    /// Merges these firings with those of `claimed` that are missing, and returns the oldest `max_firings`. `claimed`
+    /// are the oldest of the range's executions of firings, more than `max_firings` if there are as many: no known
+    /// schedule contains those that were backfilled from before the job existed, or that come from an older revision
+    /// or other time zone data.
     #[must_use]
     pub fn with_claimed(self, claimed: Vec<(DateTime<Utc>, String)>, max_firings: usize) -> Self {
         let Self { mut firings, next } = self;
         let keys: HashSet<String> = firings.iter().map(|firing| firing.key.clone()).collect();
         let others = claimed.into_iter().filter(|(at, key)| {
-            // What comes after the first one that was left out is left out, too.
+            // Firings after the first one that was left out are left out, too.
             next.is_none_or(|next| *at < next) && !keys.contains(key)
         });
         firings.extend(others.map(|(at, key)| NominalFiring { at, key, revision: None }));
@@ -81,25 +81,25 @@ pub struct ScheduleHistory {
 }
 
 impl ScheduleHistory {
-    /// Of these revisions, in any order; `until` is when the job was deleted.
+    /// Takes the revisions in any order; `until` is when the job was deleted.
     pub fn new(mut revisions: Vec<Revision>, until: Option<DateTime<Utc>>) -> Self {
         revisions.sort_by_key(|revision| revision.number);
         Self { revisions, until }
     }
 
-    /// The oldest schedule that is known.
+    /// Returns the oldest known schedule.
     pub fn oldest(&self) -> Option<&Revision> {
         self.revisions.first()
     }
 
-    /// When the job was deleted.
+    /// Returns when the job was deleted.
     pub const fn until(&self) -> Option<DateTime<Utc>> {
         self.until
     }
 
-    /// The oldest `max_firings` nominal times from `from` to `to`, both included, also of excluded days. Each belongs to the revision that
-    /// was in force: one begins strictly after the instant of the change, as applying does. Only a job
-    /// that fires once has its instant also where that was past when it was applied.
+    /// Returns the oldest `max_firings` nominal times from `from` to `to`, both included, also on excluded days. Each
+    /// belongs to the revision in force at that time, which begins strictly after the instant of the change, as an
+    /// apply does. Only a job that fires once may have an instant before it was applied.
     pub fn firings(
         &self,
         from: DateTime<Utc>,
@@ -133,18 +133,18 @@ impl ScheduleHistory {
         FiringPage { firings: found, next }
     }
 
-    /// The firing at exactly that instant.
+    /// Returns the firing at exactly that instant.
     pub fn at(&self, at: DateTime<Utc>) -> Option<NominalFiring> {
         self.firings(at, at, 1).firings.pop()
     }
 
-    /// Whether an instant is on a day on which the schedule of then does not fire.
+    /// Returns whether an instant is on a day that the schedule in force then excludes.
     pub fn excludes(&self, at: DateTime<Utc>) -> bool {
         let of_then = self.revisions.iter().rev().find(|revision| revision.from < at);
         of_then.is_some_and(|revision| revision.timetable.excludes(at))
     }
 
-    /// The first firing after an instant.
+    /// Returns the first firing after an instant.
     pub fn after(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let of = |(index, revision): (usize, &Revision)| {
             let next = revision.timetable.next_after(revision.from.max(at))?;
@@ -153,7 +153,7 @@ impl ScheduleHistory {
         self.revisions.iter().enumerate().filter_map(of).min()
     }
 
-    /// The last firing before an instant, within eight years.
+    /// Returns the last firing before an instant, within eight years.
     pub fn before(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let of = |(index, revision): (usize, &Revision)| {
             let end = self.end(index).map_or(at, |end| at.min(end + RESOLUTION));
@@ -162,7 +162,7 @@ impl ScheduleHistory {
         self.revisions.iter().enumerate().filter_map(of).max()
     }
 
-    /// Up to when a revision was in force, included; `None`: it is.
+    /// Returns the last instant at which a revision was in force; `None`: it still is.
     fn end(&self, index: usize) -> Option<DateTime<Utc>> {
         self.revisions.get(index + 1).map(|next| next.from).or(self.until)
     }
@@ -175,8 +175,8 @@ impl Revision {
     }
 }
 
-/// The last firing after `from` and before `at`. A timetable only computes the next one, so this
-/// looks for an earlier instant that a firing follows, and then bisects to the latest such instant.
+/// Returns the last firing after `from` and before `at`. A timetable only computes the next one, so this searches an
+/// earlier instant that a firing follows, and then bisects to the latest such instant.
 fn last_before(
     timetable: &Timetable,
     from: DateTime<Utc>,

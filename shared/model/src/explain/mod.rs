@@ -1,19 +1,17 @@
-//! The ledger's decision: what became of a firing.
+//! The ledger's decision: the disposition of a firing.
 //!
 //! # Guarantees
 //!
-//! * Every firing of a job's history has exactly one [`Disposition`]; for an instant that is no firing
-//!   the answer says so, with the firings around it.
-//! * What is on record comes first: an execution, then a gap. So a firing that was missed and later
-//!   backfilled shows what ran, and its gap stays where it is. Only a firing without a record is judged by
-//!   the job as it is: due, paused, not yet.
-//! * A firing without a record that the job does not explain is *unknown*, with the reason; nothing
-//!   is guessed.
+//! * Every firing of a job's history has exactly one [`Disposition`]; for an instant that is no firing the answer
+//!   says so, with the firings around it.
+//! * Records come first: an execution, then a gap. So a firing that was missed and later backfilled shows its
+//!   execution, and its gap stays. Only a firing without a record is judged by the current job: due, paused, not yet.
+//! * A firing without a record that the job does not explain is *unknown*, with the reason; nothing is guessed.
 //!
 //! # What it does not do
 //!
-//! It reads nothing. The caller reads executions, gaps and job in one snapshot; of two snapshots a
-//! firing that was claimed in between would have no record and a cursor behind it.
+//! It reads nothing. The caller reads executions, gaps and job in one snapshot; over two snapshots a firing that was
+//! claimed in between would have no record and lie behind the cursor.
 
 mod history;
 
@@ -27,39 +25,39 @@ use crate::state::State;
 
 pub use history::{FiringPage, NominalFiring, Revision, ScheduleHistory};
 
-/// The execution that a firing has.
+/// A firing's execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExecutionRecord {
     /// Its state.
     pub state: State,
-    /// Why it was never to run.
+    /// Why it was claimed as skipped.
     pub skip_reason: Option<String>,
-    /// Whether it is held back behind another execution of its job.
+    /// Whether it waits for another execution of its job.
     pub held: bool,
 }
 
-/// A run of firings that no execution stood for.
+/// Consecutive firings without an execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GapRecord {
     /// The oldest.
     pub first: DateTime<Utc>,
     /// The newest.
     pub last: DateTime<Utc>,
-    /// The recorded word.
+    /// The recorded reason.
     pub reason: String,
     /// Who paused, changed or deleted the job.
     pub actor: Option<String>,
-    /// What he said.
+    /// The reason that this person gave.
     pub why: Option<String>,
-    /// Into which execution these were coalesced.
+    /// The key of the execution into which they were coalesced.
     pub into_key: Option<String>,
 }
 
 impl GapRecord {
-    /// The word for firings that are set aside while catch-up is held: no gap yet.
+    /// The reason of firings that are set aside while catch-up is held: no gap yet.
     const SET_ASIDE: &str = "set_aside";
 
-    /// Firings that are set aside while catch-up is held, shown like a gap.
+    /// Makes a record like a gap for firings that are set aside while catch-up is held.
     pub fn set_aside(first: DateTime<Utc>, last: DateTime<Utc>) -> Self {
         let reason = Self::SET_ASIDE.to_owned();
         Self { first, last, reason, actor: None, why: None, into_key: None }
@@ -69,89 +67,88 @@ impl GapRecord {
 /// Who paused a job, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pause {
-    /// Who; `None`: recorded by a version that did not say.
+    /// Who paused it; `None`: an older version did not record that.
     pub actor: Option<String>,
     /// The reason given.
     pub why: Option<String>,
 }
 
-/// The job as it is.
+/// The current job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobSnapshot {
     /// The nominal time of the first firing that is not accounted for.
     pub next_fire_at: Option<DateTime<Utc>>,
     /// When that firing is due; `None`: at its nominal time.
     pub due_at: Option<DateTime<Utc>>,
-    /// Up to here all is accounted for.
+    /// All firings up to here are accounted for.
     pub planned_until: Option<DateTime<Utc>>,
-    /// It is paused.
+    /// The pause, if it is paused.
     pub paused: Option<Pause>,
-    /// Its late firings wait until somebody releases them: why.
+    /// Why its late firings are held until an operator releases them.
     pub held: Option<String>,
-    /// Executions that ended before this may have been removed, and gaps that were recorded before it.
+    /// Retention may have removed executions that ended before this, and gaps that were recorded before it.
     pub pruned_before: Option<DateTime<Utc>>,
 }
 
-/// What became of a firing.
+/// The disposition of a firing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Disposition {
     /// Its execution succeeded.
     Ran,
     /// Its execution is under way, in this state.
     Running(State),
-    /// Its execution waits behind another one of the job.
+    /// Its execution waits for another one of the job.
     Queued,
     /// Its execution failed, and waits for an operator.
     Failed,
-    /// Its execution failed, and an operator gave it up.
+    /// Its execution failed, and an operator discarded it.
     Discarded,
     /// Its execution was cancelled.
     Cancelled,
-    /// It was not to run: why.
+    /// It was claimed as skipped, for this reason.
     Skipped(String),
-    /// One newer firing ran for it: the execution key, where it is known.
+    /// One newer firing ran for it: the execution key, if known.
     Coalesced(Option<String>),
     /// The job was, or is, paused.
     Paused(Pause),
-    /// It did not run, for the reason that its gap gives: `outside_window`, `over_limit`,
-    /// `rescheduled` …
+    /// It did not run, for its gap's reason: `outside_window`, `over_limit`, `rescheduled` …
     NotRun(String),
-    /// It is due and waits until somebody releases the job's late firings: why they wait.
+    /// It is due and held until an operator releases the job's late firings, for this reason.
     Held(String),
     /// It is due, and no scheduler has claimed it yet.
     Due,
     /// It lies ahead.
     NotYet,
-    /// The job fired for the last time before.
+    /// The job fired for the last time before it.
     Ended,
-    /// Nothing is known of it.
+    /// It has no record, and the job does not explain it.
     Unknown(UnknownReason),
 }
 
-/// Why nothing is known of a firing.
+/// Why a firing is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnknownReason {
     /// It is older than what retention keeps.
     Pruned,
-    /// It should be on record and is not: somebody removed its row, or a backup was restored.
+    /// Its record is missing: somebody removed the row, or a backup was restored.
     Unaccounted,
 }
 
-/// What an instant is that is no firing.
+/// The kind of an instant that is no firing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAFiring {
-    /// The schedule says nothing of it.
+    /// The schedule does not contain it.
     Between,
     /// The job did not exist yet.
     BeforeJob,
-    /// The schedule of then is not known any more, or was never recorded.
+    /// The schedule of that time is not known any more, or was never recorded.
     BeforeRecords,
     /// The job was deleted.
     AfterDeletion,
 }
 
 impl Disposition {
-    /// The word, as `--json` writes it. Of a gap it is the recorded reason.
+    /// Returns the word in `--json`. Of a gap it is the recorded reason.
     pub fn word(&self) -> &str {
         match self {
             Self::Ran => "ran",
@@ -174,7 +171,7 @@ impl Disposition {
 }
 
 impl NotAFiring {
-    /// The word, as `--json` writes it.
+    /// Returns the word in `--json`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Between => "not_a_firing",
@@ -185,8 +182,8 @@ impl NotAFiring {
     }
 }
 
-/// What became of the firing at `at`, of which `execution` and the one among `gaps` that holds it are
-/// on record, and the job stands as it does at `now`.
+/// Returns the disposition of the firing at `at`, from its `execution`, the one among `gaps` that contains it, and
+/// the job at `now`.
 pub fn disposition(
     at: DateTime<Utc>,
     execution: Option<&ExecutionRecord>,
@@ -197,13 +194,13 @@ pub fn disposition(
     if let Some(execution) = execution {
         return of_execution(execution);
     }
-    // Of excluded days, which may lie within a longer one.
+    // Gaps of excluded days may lie within a longer one.
     let mut of_others = gaps.iter().filter(|gap| gap.reason != GapReason::Excluded.as_str());
     if let Some(gap) = of_others.find(|gap| (gap.first..=gap.last).contains(&at)) {
         return of_gap(gap);
     }
     let ahead = job.next_fire_at.is_some_and(|cursor| cursor <= at);
-    // Spread, a firing is due later than its nominal time, and those after it as well.
+    // With jitter, a firing is due later than its nominal time, and those after it as well.
     let spread = job.due_at.is_some_and(|due| due > now);
     if ahead && (at > now || spread) {
         return Disposition::NotYet;
@@ -224,8 +221,8 @@ pub fn disposition(
     Disposition::Unknown(UnknownReason::Unaccounted)
 }
 
-/// [`disposition`] of a nominal time of `history`, which can be one of an excluded day: then no gap needs
-/// to say so yet. Somebody may have run it by hand all the same.
+/// Returns the [`disposition`] of a nominal time of `history`, which may be on an excluded day and need no gap yet.
+/// It may still have an execution, by a backfill.
 pub fn nominal_disposition(
     at: DateTime<Utc>,
     history: &ScheduleHistory,
@@ -239,7 +236,7 @@ pub fn nominal_disposition(
     disposition(at, execution, gaps, job, now)
 }
 
-/// What an instant is that is no firing of `history`.
+/// Classifies an instant that is no firing of `history`.
 pub fn classify_instant(at: DateTime<Utc>, history: &ScheduleHistory) -> NotAFiring {
     if history.until().is_some_and(|until| at > until) {
         return NotAFiring::AfterDeletion;

@@ -88,22 +88,22 @@ fn a_stretch_with_more_firings_than_are_wanted_says_where_it_goes_on() {
 fn what_was_claimed_and_no_schedule_has_is_listed_in_its_place_once_and_page_by_page() {
     let history = ScheduleHistory::new(vec![every(1, seconds(9), 10)], None);
     let key = |after: i64| format!("every-{}", seconds(after).format("%FT%TZ"));
-    // Two of before the job, one that the schedule has as well, one that it does not have.
+    // Two from before the job, one that the schedule has as well, one that it does not have.
     let claimed: Vec<_> = [-20, -10, 20, 25].map(|after| (seconds(after), key(after))).into();
     let expected =
         [(-20, None), (-10, None), (10, Some(1)), (20, Some(1)), (25, None), (30, Some(1))];
-    for most in 1..8 {
+    for limit in 1..8 {
         let (mut found, mut from) = (Vec::new(), Some(seconds(-100)));
         while let Some(begin) = from {
-            let of_page = claimed.iter().filter(|(at, _)| *at >= begin).take(most + 1);
-            let page = history.firings(begin, seconds(35), most);
-            let page = page.with_claimed(of_page.cloned().collect(), most);
-            assert!(page.firings.len() <= most);
+            let of_page = claimed.iter().filter(|(at, _)| *at >= begin).take(limit + 1);
+            let page = history.firings(begin, seconds(35), limit);
+            let page = page.with_claimed(of_page.cloned().collect(), limit);
+            assert!(page.firings.len() <= limit);
             found.extend(page.firings.iter().map(|firing| (firing.at, firing.revision)));
             assert!(page.next.is_none_or(|next| next > begin), "it goes on");
             from = page.next;
         }
-        assert_eq!(found, expected.map(|(after, number)| (seconds(after), number)), "{most}");
+        assert_eq!(found, expected.map(|(after, number)| (seconds(after), number)), "{limit}");
     }
 }
 
@@ -186,7 +186,7 @@ fn an_excluded_firing_is_told_as_such_before_its_gap_is_there_and_within_a_longe
     let excluded = Disposition::NotRun("excluded".to_owned());
     for (gaps, others) in [
         (vec![over("outside_window")], Disposition::NotRun("outside_window".to_owned())),
-        // What belongs to excluded days says nothing of those around them.
+        // Excluded days say nothing about the firings around them.
         (vec![over("excluded")], Disposition::Unknown(UnknownReason::Unaccounted)),
         (vec![], Disposition::Unknown(UnknownReason::Unaccounted)),
     ] {
@@ -234,11 +234,11 @@ fn what_has_no_record_is_told_by_the_job() {
 }
 
 proptest! {
-    /// Second by second, over schedules that follow one another.
+    /// Second by second, over successive schedules.
     #[test]
     fn the_firings_of_a_history_are_those_of_a_walk(
         changes in prop::collection::vec((1_i64..40, 1_u64..20), 1..6),
-        from in -20_i64..150, length in 0_i64..200, most in 1_usize..30,
+        from in -20_i64..150, length in 0_i64..200, limit in 1_usize..30,
     ) {
         let mut begin = 0;
         let revisions: Vec<_> = changes.iter().zip(1..).map(|((after, period), number)| {
@@ -254,9 +254,9 @@ proptest! {
             let now = revisions.iter().rfind(|(begin, ..)| begin < second);
             *second <= end && now.is_some_and(|(_, period, _)| second.timestamp() % *period as i64 == 0)
         }).collect();
-        let found = history.firings(seconds(from), seconds(from + length), most);
-        prop_assert_eq!(instants(&found), walk.iter().copied().take(most).collect::<Vec<_>>());
-        prop_assert_eq!(found.next, walk.get(most).copied());
+        let found = history.firings(seconds(from), seconds(from + length), limit);
+        prop_assert_eq!(instants(&found), walk.iter().copied().take(limit).collect::<Vec<_>>());
+        prop_assert_eq!(found.next, walk.get(limit).copied());
         let all = history.firings(seconds(-100), seconds(1_000), 10_000);
         let before = instants(&all).into_iter().rfind(|firing| *firing < seconds(from));
         prop_assert_eq!(history.before(seconds(from)), before);

@@ -1,4 +1,4 @@
-//! Where a page ended.
+//! The cursor of a page.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,19 +6,18 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-/// In which order executions are listed: by when they failed (or were discarded), then by id.
+/// The order of a list: by the time of the failure (or discard), then by id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// The last failure first.
+    /// The latest failure first.
     #[default]
     Newest,
-    /// The first failure first.
+    /// The oldest failure first.
     Oldest,
 }
 
-/// The last row of a page, by what it is ordered by; the next page begins behind it. So rows that come
-/// and go meanwhile neither move nor repeat the others: one that fails again is a new failure, at its new
-/// place.
+/// The position of a page's last row; the next page begins behind it. So rows that come and go meanwhile neither move
+/// nor repeat the others: one that fails again is a new failure, at its new position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageCursor {
     /// The order it belongs to.
@@ -29,7 +28,7 @@ pub struct PageCursor {
     pub id: Uuid,
 }
 
-/// No cursor.
+/// A text that is no cursor.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("is no cursor; give the one that the page before ended with")]
 pub struct CursorError;

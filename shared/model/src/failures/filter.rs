@@ -10,12 +10,12 @@ use super::ParamCondition;
 use crate::fingerprint::Fingerprint;
 use crate::id::JobId;
 
-/// Which executions of the graveyard; everything that is given must hold. The default: all that failed,
-/// but for those of muted groups.
+/// A filter for failed executions; an execution must meet every condition that is set. The default: all failed ones,
+/// except in muted groups.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FailureFilter {
-    /// Those that were discarded instead of those that are failed.
+    /// Select discarded executions instead of failed ones.
     #[serde(skip_serializing_if = "is_false")]
     pub discarded: bool,
     /// Of this job.
@@ -33,10 +33,10 @@ pub struct FailureFilter {
     /// Of this group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
-    /// Whose last attempt ran on the worker of this name.
+    /// With its last attempt on the worker of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// With these words, one after the other, in the message; see [`super::text_query`].
+    /// With these words in this order in the message; see [`super::text_query`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Failed (or discarded) at or after this.
@@ -45,13 +45,13 @@ pub struct FailureFilter {
     /// Failed (or discarded) before this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
-    /// Of jobs that have all these labels, as they are now.
+    /// Of jobs that currently have all these labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// With all these in their params.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<ParamCondition>,
-    /// Those of muted groups as well.
+    /// Also of muted groups.
     #[serde(skip_serializing_if = "is_false")]
     pub muted: bool,
 }
@@ -62,19 +62,19 @@ const fn is_false(value: &bool) -> bool {
 }
 
 impl FailureFilter {
-    /// Whether the filter names only the state: it matches everything that is failed (or discarded).
+    /// Returns whether the filter has no conditions: it matches every failed (or discarded) execution.
     pub fn matches_everything(&self) -> bool {
         *self == Self { discarded: self.discarded, muted: self.muted, ..Self::default() }
     }
 
-    /// Whether muted groups are left out. A filter that names a fingerprint includes its group, and
-    /// discarded executions are always included.
+    /// Returns whether muted groups are left out. A filter that names a fingerprint includes its group, and discarded
+    /// executions are always included.
     pub const fn excludes_muted(&self) -> bool {
         !self.muted && !self.discarded && self.fingerprint.is_none()
     }
 }
 
-/// As the options that ask for it; a job by its id. Not made safe for a terminal.
+/// Displays the command-line options of the filter; a job by its id. Not escaped for a terminal.
 impl fmt::Display for FailureFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.discarded { "discarded" } else { "failed" })?;

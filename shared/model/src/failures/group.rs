@@ -1,37 +1,37 @@
-//! What operators decide about a group of failures.
+//! Operators' decisions about a group of failures.
 
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-/// What was decided about a group.
+/// A decision about a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GroupDecision {
-    /// Nothing: somebody should look at it.
+    /// No decision: the group needs attention.
     Open,
-    /// It is known and does not matter: lists leave it out.
+    /// Known and unimportant: lists leave it out.
     Muted,
-    /// Its cause is gone: should it come back, somebody wants to know.
+    /// Its cause is removed: if it fails again, it is reopened.
     Resolved,
 }
 
-/// How a group stands: what was decided, and what happened since.
+/// The state of a group: the decision, and later failures.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupState {
-    /// To be looked at.
+    /// It needs attention.
     Open,
     /// Left out of lists.
     Muted,
-    /// Its cause is gone.
+    /// Its cause is removed.
     Resolved,
     /// It was resolved, and has failed again since.
     Reopened,
 }
 
 impl GroupDecision {
-    /// As the database has it.
+    /// Returns the value in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -40,13 +40,13 @@ impl GroupDecision {
         }
     }
 
-    /// The decision that `text` names.
+    /// Parses a decision.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Open, Self::Muted, Self::Resolved].into_iter().find(|one| one.as_str() == text)
     }
 
-    /// How a group stands about which this was decided at `decided`, and which failed last at `seen`. A
-    /// failure that was under way at the decision and committed after it counts as before it.
+    /// Returns the state of a group with a decision made at `decided` and its last failure at `seen`. A failure that
+    /// was under way at the decision and committed after it counts as before it.
     pub fn group_state(
         self,
         decided: Option<DateTime<Utc>>,
@@ -63,10 +63,10 @@ impl GroupDecision {
 }
 
 impl GroupState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Open, Self::Muted, Self::Resolved, Self::Reopened];
 
-    /// The word.
+    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -76,7 +76,7 @@ impl GroupState {
         }
     }
 
-    /// The state that `text` names.
+    /// Parses a state.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }

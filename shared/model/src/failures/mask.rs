@@ -1,14 +1,14 @@
-//! Params as they are shown: without what looks like a secret.
+//! Masks values in params that look like secrets.
 //!
-//! The rule goes by name, stands in `docs/operations/failed.md`, and is a courtesy: what people put under another name is
-//! shown. It changes what is shown only, never what is stored or handed to a task.
+//! The rule goes by name, is documented in `docs/operations/failed.md`, and is a courtesy: secrets under other names
+//! are shown. It changes only the display, never stored values or a task's params.
 
 use serde_json::{Map, Value};
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const MASK: &str = "***";
 
-/// Parts of names, without anything but letters and digits, in lower case.
+/// Parts of names, reduced to letters and digits in lower case.
 const SECRET_NAME_PARTS: [&str; 13] = [
     "accesskey",
     "apikey",
@@ -27,8 +27,8 @@ const SECRET_NAME_PARTS: [&str; 13] = [
 /// Whole names.
 const SECRET_NAMES: [&str; 6] = ["auth", "cvc", "cvv", "pass", "pin", "pwd"];
 
-/// The value with what looks like a secret masked: under a name that says so, whatever it holds but
-/// nothing; and the password in an address such as `https://user:password@host`.
+/// Masks values that look like secrets: non-empty values under a secret's name; and the password in an address such
+/// as `https://user:password@host`.
 #[must_use]
 pub fn mask_secrets(value: &Value) -> Value {
     match value {
@@ -49,7 +49,7 @@ fn field(name: &str, value: &Value) -> Value {
     if is_secret(name) && !nothing { Value::from(MASK) } else { mask_secrets(value) }
 }
 
-/// Whether a field of this name holds a secret.
+/// Returns whether a field of this name contains a secret.
 pub fn is_secret(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
@@ -57,16 +57,16 @@ pub fn is_secret(name: &str) -> bool {
         || SECRET_NAME_PARTS.iter().any(|part| plain.contains(part))
 }
 
-/// With the password of each address masked.
+/// Masks the password of each address.
 fn address(text: &str) -> String {
     let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("://") {
+    let mut remaining = text;
+    while let Some((before, after)) = remaining.split_once("://") {
         out.push_str(before);
         out.push_str("://");
         let end =
             after.find(|c: char| c.is_whitespace() || "/?#\"'".contains(c)).unwrap_or(after.len());
-        rest = match after[..end].rsplit_once('@') {
+        remaining = match after[..end].rsplit_once('@') {
             Some((user, host)) => {
                 let (user, password) = user.split_once(':').unwrap_or((user, ""));
                 out.push_str(user);
@@ -80,7 +80,7 @@ fn address(text: &str) -> String {
             None => after,
         };
     }
-    out + rest
+    out + remaining
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A condition on params: a path, and what must stand there.
+//! A condition on params: a path, and its value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
 
-/// Steps of a path. Each that is a number doubles the shapes to look for.
+/// Maximum number of steps of a path. Each numeric step doubles the number of shapes.
 const MAX_STEPS: usize = 16;
-/// Shapes of one condition; further ones are left to the exact condition.
+/// Maximum number of shapes of one condition; with more, only the exact condition applies.
 const MAX_SHAPES: usize = 16;
 /// The longest condition, in bytes.
 const MAX_CONDITION_BYTES: usize = 1_000;
 
-/// A place in the params and the text that must stand there; numbers count as they are written.
+/// A path in the params and its text; numbers compare as they are written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ParamCondition {
     /// Field names, and indexes of arrays, from the outside in.
@@ -22,7 +22,7 @@ pub struct ParamCondition {
     pub value: String,
 }
 
-/// What is no condition.
+/// A text that is no condition.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "is no condition; write it as in customer=4891 or order.id=7, with at most {MAX_STEPS} steps and \
@@ -30,7 +30,7 @@ pub struct ParamCondition {
 )]
 pub struct ConditionError;
 
-/// `a.b=value`: what stands before the first `=` is the path.
+/// Parses `a.b=value`: the text before the first `=` is the path.
 impl FromStr for ParamCondition {
     type Err = ConditionError;
 
@@ -53,9 +53,8 @@ impl fmt::Display for ParamCondition {
 }
 
 impl ParamCondition {
-    /// Documents of which params that fulfil the condition contain at least one: what an index can
-    /// find. Params that contain one need not fulfil it (containment ignores an array's index).
-    /// `None`: there are too many.
+    /// Returns documents of which matching params contain at least one, for an index. Params that contain one need
+    /// not match (containment ignores an array's index). `None`: there would be too many.
     pub fn shapes(&self) -> Option<Vec<Value>> {
         let mut shapes = self.values();
         for step in self.path.iter().rev() {
@@ -74,15 +73,15 @@ impl ParamCondition {
         Some(shapes)
     }
 
-    /// What is written so: a text, and a number, a truth value or nothing. `None` of JSON is not matched
-    /// by any text, as in the exact condition.
+    /// Returns the values with this text: a string, and a number, a boolean or null. JSON null is matched by no text,
+    /// as in the exact condition.
     fn values(&self) -> Vec<Value> {
         let mut values = vec![Value::String(self.value.clone())];
         match self.value.as_str() {
             "true" => values.push(Value::Bool(true)),
             "false" => values.push(Value::Bool(false)),
             number => {
-                // As decimal digits the database keeps numbers; it compares them by their value.
+                // The database stores numbers as decimals, and compares them by value.
                 values.extend(number.parse::<Number>().ok().map(Value::Number));
             }
         }

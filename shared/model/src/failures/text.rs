@@ -1,21 +1,21 @@
-//! Looking for words in messages.
+//! Search for words in messages.
 
-/// The longest text that is looked for.
+/// Maximum length of a search text, in characters.
 pub const MAX_TEXT_CHARS: usize = 200;
-/// The most words.
+/// Maximum number of words.
 pub const MAX_WORDS: usize = 20;
 
-/// The text as PostgreSQL's `to_tsquery` takes it: its words, one directly after the other, of the last
-/// one at least the beginning. A word is a run of letters and digits, and of anything beyond ASCII; upper
-/// and lower case are the same. Messages are split the same way before they are indexed (see the
-/// migration that makes the table `failures`). `None`: no word, too many, or too long a text.
+/// Converts the text for PostgreSQL's `to_tsquery`: its words, one directly after the other, the last one as a
+/// prefix. A word is a run of letters and digits, and of anything beyond ASCII; case does not matter. Messages are
+/// split the same way before they are indexed (see the migration that creates the table `failures`). `None`: no word,
+/// too many, or too long a text.
 pub fn query(text: &str) -> Option<String> {
     let separates = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
     let words: Vec<&str> = text.split(separates).filter(|word| !word.is_empty()).collect();
     if words.is_empty() || words.len() > MAX_WORDS || text.chars().count() > MAX_TEXT_CHARS {
         return None;
     }
-    // No word holds a quote or a backslash, so quoting needs no escapes.
+    // No word contains a quote or a backslash, so quoting needs no escapes.
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     Some(quoted.join(" <-> ") + ":*")
 }

@@ -1,25 +1,25 @@
-//! What stands for something else as a whole: quoted parts, addresses, ids with hyphens, paths.
+//! Recognises parts that become placeholders as a whole: quoted parts, addresses, ids with hyphens, paths.
 //!
-//! Each looks ahead over a bounded number of bytes only, so that reading stays linear.
+//! Each looks ahead over a bounded number of bytes only, so that parsing stays linear.
 
-/// How far a matcher looks.
+/// How far a matcher looks ahead, in bytes.
 const MAX_AHEAD: usize = 256;
-/// Endings by which `main.py:42` is a place in a file and no host with a port.
+/// File endings by which `main.py:42` is a place in a file rather than a host with a port.
 const FILES: [&str; 20] = [
     "c", "cc", "cpp", "cs", "ex", "go", "h", "java", "js", "kt", "php", "pl", "py", "rb", "rs",
     "sh", "sql", "swift", "ts", "tsx",
 ];
 
-/// Quoted parts. Remembers which kinds are not closed any more, so that no text is searched twice.
+/// Matches quoted parts. Remembers which kinds have no closing quote, so that no text is searched twice.
 #[derive(Debug, Default)]
 pub(super) struct Quotes {
     unclosed: Vec<char>,
 }
 
 impl Quotes {
-    /// Bytes of the quoted part at the beginning, `last` being what was written before it.
-    pub(super) fn match_length(&mut self, rest: &str, last: Option<char>) -> Option<usize> {
-        let open = rest.chars().next()?;
+    /// Returns the length of the quoted part at the beginning, in bytes; `last` is the character written before it.
+    pub(super) fn match_length(&mut self, remaining: &str, last: Option<char>) -> Option<usize> {
+        let open = remaining.chars().next()?;
         let close = match open {
             '"' | '\'' | '`' => open,
             '“' => '”',
@@ -27,13 +27,13 @@ impl Quotes {
             '«' => '»',
             _ => return None,
         };
-        // An apostrophe stands behind a letter.
+        // An apostrophe follows a letter.
         let apostrophe = matches!(open, '\'' | '`' | '‘');
         if (apostrophe && last.is_some_and(char::is_alphanumeric)) || self.unclosed.contains(&close)
         {
             return None;
         }
-        let inside = &rest[open.len_utf8()..];
+        let inside = &remaining[open.len_utf8()..];
         let end = inside
             .match_indices(close)
             .map(|(at, _)| at + close.len_utf8())
@@ -45,21 +45,24 @@ impl Quotes {
     }
 }
 
-/// The placeholder, and how many bytes it stands for.
-pub(super) fn match_placeholder(rest: &str, last: Option<char>) -> Option<(&'static str, usize)> {
+/// Returns the placeholder for the beginning, and how many bytes it replaces.
+pub(super) fn match_placeholder(
+    remaining: &str,
+    last: Option<char>,
+) -> Option<(&'static str, usize)> {
     let begins = last.is_none_or(|last| !last.is_alphanumeric() && !matches!(last, '>' | '_'));
-    let ahead = &rest.as_bytes()[..rest.len().min(MAX_AHEAD)];
+    let ahead = &remaining.as_bytes()[..remaining.len().min(MAX_AHEAD)];
     let first = *ahead.first()?;
     if !begins || !first.is_ascii() || first.is_ascii_whitespace() {
         return None;
     }
-    if let Some(length) = path(rest, last) {
+    if let Some(length) = path(remaining, last) {
         return Some(("<path>", length));
     }
     if !(first.is_ascii_alphanumeric() || first == b':') {
         return None;
     }
-    if let Some(length) = url(rest) {
+    if let Some(length) = url(remaining) {
         return Some(("<url>", length));
     }
     if let Some(length) = email(ahead) {
@@ -76,41 +79,42 @@ fn count(bytes: &[u8], of: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !of(*byte)).unwrap_or(bytes.len())
 }
 
-/// Whether the word goes on after `length` bytes.
+/// Returns whether the word goes on after `length` bytes.
 fn word_continues(bytes: &[u8], length: usize) -> bool {
     bytes.get(length).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
 }
 
-/// What does not end a path or URL, without the punctuation of the sentence behind it.
-fn token_length(rest: &str) -> usize {
+/// Returns the length of a path or URL, without the sentence's punctuation after it.
+fn token_length(remaining: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>()[]{},;|“”‘’«»".contains(c);
-    let end = rest.find(ends).unwrap_or(rest.len());
-    rest[..end].trim_end_matches(['.', ':', '!', '?']).len()
+    let end = remaining.find(ends).unwrap_or(remaining.len());
+    remaining[..end].trim_end_matches(['.', ':', '!', '?']).len()
 }
 
-fn url(rest: &str) -> Option<usize> {
-    let bytes = rest.as_bytes();
+fn url(remaining: &str) -> Option<usize> {
+    let bytes = remaining.as_bytes();
     let scheme =
         count(&bytes[..bytes.len().min(20)], |b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
     if !bytes[0].is_ascii_alphabetic() || !bytes[scheme..].starts_with(b"://") {
         return None;
     }
-    let length = token_length(rest);
+    let length = token_length(remaining);
     (length > scheme + 3).then_some(length)
 }
 
-/// A path that begins at a root, at `.`, `..` or `~`, or on a drive. `and/or` does not.
-fn path(rest: &str, last: Option<char>) -> Option<usize> {
+/// Matches a path that begins at a root, at `.`, `..` or `~`, or on a drive. `and/or` does not.
+fn path(remaining: &str, last: Option<char>) -> Option<usize> {
     if !last.is_none_or(|last| " (=[{,;:|".contains(last)) {
         return None;
     }
-    let bytes = rest.as_bytes();
+    let bytes = remaining.as_bytes();
     let drive = bytes[0].is_ascii_alphabetic()
         && (bytes[1..].starts_with(b":\\") || bytes[1..].starts_with(b":/"))
         && !bytes[1..].starts_with(b"://");
-    let begins = ["/", "./", "../", "~/", "\\\\"].iter().any(|root| rest.starts_with(root));
-    let length = token_length(rest);
-    let named = rest[..length].bytes().any(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80);
+    let begins = ["/", "./", "../", "~/", "\\\\"].iter().any(|root| remaining.starts_with(root));
+    let length = token_length(remaining);
+    let named =
+        remaining[..length].bytes().any(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80);
     ((drive || begins) && named).then_some(length)
 }
 
@@ -156,7 +160,7 @@ fn ipv4(bytes: &[u8]) -> Option<usize> {
     (!more).then(|| at + port_length(&bytes[at..]))
 }
 
-/// Bytes of a port or a prefix's length.
+/// Returns the length of a port or of a prefix length, in bytes.
 fn port_length(bytes: &[u8]) -> usize {
     let digits = match bytes.first() {
         Some(b':' | b'/') => count(&bytes[1..], |b| b.is_ascii_digit()),

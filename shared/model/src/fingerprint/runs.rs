@@ -16,7 +16,7 @@ use super::Pattern;
 /// From this length on, a run of mixed letters and digits is an id.
 const MIN_ID_CHARS: usize = 8;
 
-/// Bytes of the run at the beginning.
+/// Returns the length of the run at the beginning, in bytes.
 pub(super) fn length(text: &str) -> usize {
     text.char_indices().find(|(_, c)| !c.is_alphanumeric()).map_or(text.len(), |(at, _)| at)
 }
@@ -40,7 +40,7 @@ pub(super) fn put(run: &str, out: &mut Pattern) {
     }
 }
 
-/// Decimals, groups of thousands and signs belong to their number: what only joins two numbers goes.
+/// Removes separators that belong to a number: decimals, groups of thousands and signs.
 fn number(out: &mut Pattern) {
     if out.text.ends_with("<n>.") || out.text.ends_with("<n>,") {
         out.text.pop();
@@ -64,10 +64,10 @@ fn is_id(run: &str) -> bool {
         return false;
     }
     let mut turns = 0;
-    let mut was = None;
+    let mut previous = None;
     for character in run.chars() {
-        turns += usize::from(was != Some(is_digit(character)));
-        was = Some(is_digit(character));
+        turns += usize::from(previous != Some(is_digit(character)));
+        previous = Some(is_digit(character));
     }
     let hexadecimal = run.chars().all(|c| c.is_ascii_hexdigit());
     // Digits and one letter are more likely a number with its unit.

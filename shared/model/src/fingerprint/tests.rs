@@ -62,7 +62,7 @@ fn a_long_message_is_read_in_part_and_its_pattern_is_bounded() {
     assert_eq!(fingerprint("a", &format!("{line}more")), same);
 }
 
-/// A part of a message that stands for something, as it may be this time and as it may be another.
+/// Two values of a changing part of a message.
 fn changing() -> impl Strategy<Value = (String, String)> {
     let of = |pattern: &'static str| (pattern, pattern).prop_map(|pair: (String, String)| pair);
     prop_oneof![
@@ -90,8 +90,8 @@ proptest! {
         words in words(), parts in prop::collection::vec(changing(), 1..5),
         before in "(|: |, |\\(|=|; )", class in "[a-z_]{1,10}",
     ) {
-        let joined = |which: fn(&(String, String)) -> &String| {
-            let parts: Vec<&str> = parts.iter().map(|part| which(part).as_str()).collect();
+        let joined = |variant: fn(&(String, String)) -> &String| {
+            let parts: Vec<&str> = parts.iter().map(|part| variant(part).as_str()).collect();
             let mut text = words.join(" ");
             for part in parts {
                 text.push_str(if before.is_empty() { " " } else { &before });

@@ -22,12 +22,12 @@ fn a_queue_that_refuses_everything_gets_one_probe_after_a_longer_rest_each_time(
     let mut waits = Vec::new();
     for _ in 0..9 {
         let wait = flow.observe(&full, response(0, 500), at(now)).num_seconds();
-        let rest = wait.min(30);
-        assert_eq!(flow.window(&full, at(now + rest - 1)), 0, "it rests");
-        assert_eq!(flow.window(&full, at(now + rest)), 1, "then it is probed");
+        let pause = wait.min(30);
+        assert_eq!(flow.window(&full, at(now + pause - 1)), 0, "it rests");
+        assert_eq!(flow.window(&full, at(now + pause)), 1, "then it is probed");
         assert_eq!(flow.window(&destination(2), at(now)), FULL_WINDOW, "others are not limited");
         waits.push(wait);
-        now += rest;
+        now += pause;
     }
     assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
 }
@@ -62,7 +62,7 @@ fn a_destination_of_which_everything_was_accepted_is_forgotten() {
     flow.observe(&full, response(0, 1), at(0));
     flow.observe(&full, Response { accepted: 1, refused: 0, drained: true }, at(5));
     assert_eq!(flow, FlowControl::default());
-    // And one that was never limited is not remembered.
+    // A destination that was never limited is not recorded.
     flow.observe(&full, response(500, 0), at(5));
     assert_eq!(flow, FlowControl::default());
 }
@@ -108,7 +108,7 @@ fn what_a_small_window_does_not_use_goes_to_the_others() {
 }
 
 proptest! {
-    /// Max-min fairness: nobody gets less than an equal part, unless its window is smaller.
+    /// Max-min fairness: no destination gets less than an equal part, unless its window is smaller.
     #[test]
     fn shares_are_fair_and_use_up_what_can_be_used(
         total in 0_usize..2_000,
@@ -122,8 +122,8 @@ proptest! {
         }
     }
 
-    /// However a queue responds, its destination is probed again within half a minute, never gets
-    /// more than a full window, and its tickets wait for five minutes at most.
+    /// However a queue responds, its destination is probed again within half a minute, never gets more than a full
+    /// window, and its tickets wait for at most five minutes.
     #[test]
     fn no_responses_starve_or_flood_a_destination(
         responses in prop::collection::vec((0_usize..=500, 0_usize..=500, any::<bool>(), 0_i64..60), 1..60),

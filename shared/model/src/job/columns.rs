@@ -1,8 +1,7 @@
 //! A job as the database's columns and as JSON.
 //!
-//! The schedule is kept in two columns, `schedule_kind` and `schedule_expression`, both readable by
-//! people. Reading them back checks everything but the cron expression, which
-//! [`crate::plan::Timetable`] parses anyway.
+//! The schedule is stored in two columns, `schedule_kind` and `schedule_expression`, both readable by people. Parsing
+//! them checks everything but the cron expression, which [`crate::plan::Timetable`] parses anyway.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::{
 use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
-/// The fields of [`JobSpec::to_json`], in the order in which people read a job.
+/// The fields of [`JobSpec::to_json`], in an order for people.
 pub const COLUMNS: [&str; 37] = [
     "name",
     "description",
@@ -55,16 +54,16 @@ pub const COLUMNS: [&str; 37] = [
     "labels",
 ];
 
-/// Why two columns are not a schedule. Such a row was not written by this version.
+/// Why two columns are not a schedule. This version did not write such a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
-    /// A kind that this version does not know.
+    /// An unknown kind.
     #[error("schedule kind {0:?} is not known to this version")]
     Kind(String),
     /// The kind needs an expression, or must not have one.
     #[error("a schedule of kind {0:?} has {1}")]
     Presence(&'static str, &'static str),
-    /// A period that is no duration.
+    /// An invalid period.
     #[error("the period {0}")]
     Period(#[from] DurationError),
     /// A period outside the limits, or a phase that is not below it.
@@ -94,7 +93,7 @@ pub struct ConstraintColumns<'a> {
 }
 
 impl ScheduleConstraints {
-    /// The terms in a row.
+    /// Parses the limits in a row.
     ///
     /// # Errors
     ///
@@ -105,7 +104,7 @@ impl ScheduleConstraints {
             end: columns.end.map(moment).transpose()?,
             exclude: Exclusions::from_texts(columns.exclude)?,
             jitter: columns.jitter_ms.map(|ms| Duration::from_millis(ms.max(0) as u64)),
-            max_runs: columns.max_runs.map(|most| most.max(0) as u32),
+            max_runs: columns.max_runs.map(|limit| limit.max(0) as u32),
         })
     }
 }
@@ -115,9 +114,9 @@ fn moment(text: &str) -> Result<Moment, ColumnError> {
 }
 
 impl Schedule {
-    /// The columns `schedule_kind` and `schedule_expression`: the cron text, `15m` or with its phase
-    /// `15m+5m`, an instant in RFC 3339 (without an offset: of the job's zone), or nothing. Schedulers
-    /// that know no phase and no zones of instants cannot read those, and set such a job aside.
+    /// Returns the columns `schedule_kind` and `schedule_expression`: the cron text, `15m` or with its phase
+    /// `15m+5m`, an instant in RFC 3339 (without an offset: a wall time in the job's zone), or nothing. Schedulers
+    /// too old for phases and wall times cannot parse those, and skip such a job.
     pub fn to_columns(&self) -> (&'static str, Option<String>) {
         let expression = match self {
             Self::Cron { expression } => Some(expression.clone()),
@@ -135,8 +134,7 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// [`ColumnError`]: the row was written by another version or by hand. A cron expression is
-    /// taken as it is.
+    /// [`ColumnError`]: the row was written by another version or by hand. A cron expression is not checked.
     pub fn from_columns(kind: &str, expression: Option<&str>) -> Result<Self, ColumnError> {
         let needed = |kind| expression.ok_or(ColumnError::Presence(kind, "no expression"));
         match kind {
@@ -162,8 +160,8 @@ impl Schedule {
 }
 
 impl JobSpec {
-    /// The job as an object whose fields bear the names of the database's columns ([`COLUMNS`]);
-    /// durations in milliseconds.
+    /// Returns the job as an object whose fields have the names of the database's columns ([`COLUMNS`]); durations in
+    /// milliseconds.
     pub fn to_json(&self) -> Value {
         let (kind, expression) = self.schedule.to_columns();
         let millis = |duration: Option<Duration>| duration.map(to_millis);

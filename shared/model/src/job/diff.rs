@@ -1,4 +1,4 @@
-//! What applying a job would change.
+//! Compares a job with its new definition.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::{COLUMNS, JobSpec};
 
-/// One field that differs.
+/// A changed field.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FieldChange {
     /// The column's name.
     pub field: &'static str,
-    /// As it is.
+    /// The old value.
     pub from: Value,
-    /// As it would be.
+    /// The new value.
     pub to: Value,
 }
 
@@ -23,8 +23,8 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// The fields in which `new` differs from `old`, in the order of [`COLUMNS`]. Empty exactly when
-/// applying `new` would change nothing.
+/// Returns the fields in which `new` differs from `old`, in the order of [`COLUMNS`]. Empty exactly when applying
+/// `new` would change nothing.
 pub fn diff(old: &JobSpec, new: &JobSpec) -> Vec<FieldChange> {
     let (old, new) = (old.to_json(), new.to_json());
     COLUMNS
@@ -34,8 +34,8 @@ pub fn diff(old: &JobSpec, new: &JobSpec) -> Vec<FieldChange> {
         .collect()
 }
 
-/// Equality of values that went through the database: jsonb keeps numbers as decimals, so a float
-/// such as 1e17 comes back as an integer.
+/// Compares values that went through the database: jsonb stores numbers as decimals, so a float such as 1e17 comes
+/// back as an integer.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {

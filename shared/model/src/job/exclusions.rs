@@ -7,15 +7,14 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
 use crate::quoting::quoted;
 use crate::zone::Zone;
 
-/// The most entries of a list.
+/// Maximum number of entries of a list.
 pub const MAX_EXCLUSIONS: usize = 500;
 
-/// Days of a job's zone, as ascending ranges of which no two touch; so two lists that mean the same
-/// days are equal.
+/// Days of a job's zone, as ascending ranges that do not touch, so that two lists of the same days are equal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Exclusions(Vec<DateRange>);
 
-/// From a day to a day, both included.
+/// A range of days, both included.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DateRange {
     first: NaiveDate,
@@ -28,11 +27,11 @@ pub struct DateRange {
 pub struct DateRangeError(String);
 
 impl DateRange {
-    /// Reads `2026-12-25` or `2026-12-24..2026-12-26`.
+    /// Parses `2026-12-25` or `2026-12-24..2026-12-26`.
     ///
     /// # Errors
     ///
-    /// [`DateRangeError`]: not one of these, not dates of the calendar, or a range that runs backwards.
+    /// [`DateRangeError`]: neither of these, no dates of the calendar, or a range that runs backwards.
     pub fn parse(text: &str) -> Result<Self, DateRangeError> {
         let day = |part: &str| {
             Some(part)
@@ -81,12 +80,12 @@ impl FromIterator<DateRange> for Exclusions {
 }
 
 impl Exclusions {
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The ranges as they are written, in their order.
+    /// Returns the ranges as they are written, in their order.
     pub fn to_texts(&self) -> Vec<String> {
         self.0.iter().map(ToString::to_string).collect()
     }
@@ -95,21 +94,21 @@ impl Exclusions {
     ///
     /// # Errors
     ///
-    /// [`DateRangeError`] for the first that cannot be read.
+    /// [`DateRangeError`] for the first invalid one.
     pub fn from_texts<T: AsRef<str>>(texts: &[T]) -> Result<Self, DateRangeError> {
         texts.iter().map(|text| DateRange::parse(text.as_ref())).collect()
     }
 
-    /// Whether `at` lies on one of the days.
+    /// Returns whether `at` lies on one of the days.
     pub fn hold(&self, at: DateTime<Utc>, zone: Zone) -> bool {
         self.end_of(at, zone).is_some()
     }
 
-    /// If `at` lies on one of the days: the first instant after it at which the zone's clocks can show
-    /// another day. Strictly after `at`, and by no more than there are days to the end of the range
-    /// and a change of the clocks.
+    /// If `at` lies on one of the days, returns the first instant after it at which the zone's clocks can show a day
+    /// outside the range. Strictly after `at`, and no later than the days to the end of the range and a clock change
+    /// allow.
     pub(crate) fn end_of(&self, at: DateTime<Utc>, zone: Zone) -> Option<DateTime<Utc>> {
-        // Most jobs exclude nothing; they need no look at the zone's data.
+        // Most jobs exclude nothing, and need no read of the zone's data.
         if self.0.is_empty() {
             return None;
         }
@@ -120,8 +119,7 @@ impl Exclusions {
         Some(end.and_then(|end| zone.next_wall_time(end, at)).unwrap_or(DateTime::<Utc>::MAX_UTC))
     }
 
-    /// The first day of the first range that ends after `at`, or at it, as instants of the zone: from
-    /// its midnight to the end of the range.
+    /// Returns the first range that ends at or after `at`, as instants of the zone: from its midnight to its end.
     pub(crate) fn next_from(
         &self,
         at: DateTime<Utc>,
@@ -218,7 +216,7 @@ mod tests {
                 prop_assert!(end > at && !on(end));
                 let halves = (end - at).num_seconds() / 1_800;
                 let every = (0..=halves).map(|half| at + chrono::TimeDelta::minutes(30 * half));
-                // Set back at midnight, the clocks show the day again: the second time it ends again.
+                // Clocks that are set back at midnight show the day again, which then ends a second time.
                 prop_assert!(every.take_while(|at| *at < end).all(on));
             }
             match days.next_from(at, zone) {

@@ -1,7 +1,7 @@
-//! What a job and a task type may be called.
+//! Valid names of jobs and task types.
 //!
-//! The alphabet is one that needs no quoting in a shell, a URL, a log line, a header or a queue
-//! name, so that a name can be copied from anywhere to anywhere.
+//! The alphabet needs no quoting in a shell, a URL, a log line, a header or a queue name, so that a name can be
+//! copied from anywhere to anywhere.
 
 use super::{FOREIGN_PREFIX, MAX_CLASS_BYTES, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES, is_reserved};
 use crate::verify_task::VERIFY_PREFIX;
@@ -9,15 +9,15 @@ use crate::verify_task::VERIFY_PREFIX;
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing between the quotes.
+    /// The name is empty.
     #[error("is empty")]
     Empty,
-    /// Over the limit.
+    /// The name is too long.
     #[error("has {bytes} bytes; {limit} at most")]
     TooLong {
-        /// As given.
+        /// Its length.
         bytes: usize,
-        /// The most there may be.
+        /// The maximum length.
         limit: usize,
     },
     /// A character outside the alphabet.
@@ -29,7 +29,7 @@ pub enum NameError {
          and for questions"
     )]
     Reserved,
-    /// A class of attempts that ended without a word.
+    /// A class of attempts that ended without a report.
     #[error("says nothing of the task: nobody saw its end; write max_crashes = 1 instead")]
     Crash,
     /// A class of attempts that were cut short, which is no error.

@@ -1,4 +1,4 @@
-//! What can only be judged at a time: instants that are past, expressions that never fire.
+//! Checks that depend on the time: instants that are past, expressions that never fire.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -8,10 +8,10 @@ use crate::job::{JobSpec, PastPolicy, Schedule, ScheduleConstraints};
 use crate::plan::{Timetable, TimetableError};
 use crate::quoting::quoted;
 
-/// Checks jobs that are about to be applied at `now`.
+/// Checks jobs before an apply at `now`.
 ///
-/// For jobs that are new or whose schedule changes. A job that is applied again unchanged
-/// is no problem, although its instant may have passed since.
+/// For jobs that are new or whose schedule changes. An unchanged job is no problem, although its instant may have
+/// passed since.
 pub fn check_against<'a>(
     specs: impl IntoIterator<Item = &'a JobSpec>,
     now: DateTime<Utc>,
@@ -19,7 +19,7 @@ pub fn check_against<'a>(
     all(specs.into_iter().map(|spec| (spec, problem(spec, now))))
 }
 
-/// The same for a caller that has parsed the timetables before, which is most of the work.
+/// Like [`check_against`], for a caller that has parsed the timetables already, which is most of the work.
 pub fn check_with_timetables<'a>(
     specs: impl IntoIterator<Item = (&'a JobSpec, &'a Result<Timetable, TimetableError>)>,
     now: DateTime<Utc>,
@@ -40,7 +40,7 @@ fn all<'a>(specs: impl Iterator<Item = (&'a JobSpec, FieldProblem)>) -> Vec<Prob
     report.finish()
 }
 
-/// The field and what is wrong with it.
+/// Returns the wrong field and the problem.
 pub(super) fn problem(spec: &JobSpec, now: DateTime<Utc>) -> FieldProblem {
     problem_of(spec, &Timetable::of(spec), now)
 }
@@ -70,7 +70,7 @@ fn problem_of(
     }
     let (_, expression) = spec.schedule.to_columns();
     let expression = quoted(expression.as_deref().unwrap_or_default());
-    // With its terms taken away, is there a firing?
+    // Checks whether there is a firing without the limits.
     let bare = JobSpec { constraints: ScheduleConstraints::default(), ..spec.clone() };
     let by_itself = Timetable::of(&bare).ok().and_then(|bare| bare.next_after(now));
     Some(match by_itself {
@@ -83,7 +83,7 @@ fn problem_of(
     })
 }
 
-/// The problem of an instant that is past, unless the job says that it runs all the same.
+/// Returns the problem of an instant that is past, unless the job accepts that.
 fn past(spec: &JobSpec, at: DateTime<Utc>, now: DateTime<Utc>) -> Option<(&'static str, String)> {
     if at > now {
         return None;

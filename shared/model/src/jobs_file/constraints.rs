@@ -1,4 +1,4 @@
-//! The terms of a job's schedule: `start`, `end`, `exclude`, `jitter`, `max_runs`.
+//! Parses the limits of a job's schedule: `start`, `end`, `exclude`, `jitter`, `max_runs`.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -9,15 +9,14 @@ use super::schedule::moment;
 use crate::job::{DateRange, Exclusions, MAX_EXCLUSIONS, ScheduleConstraints};
 use crate::zone::Zone;
 
-/// Reads the terms of a job that has the fields `given` of those that say when it fires. What the
-/// clocks of its zone make of them is not known here.
+/// Parses the limits of a job whose schedule fields are `given`. Their instants are not resolved in the zone yet.
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>, given: &[&str]) -> ScheduleConstraints {
     let constraints = ScheduleConstraints {
         start: moment(fields, "start"),
         end: moment(fields, "end"),
         exclude: exclude(fields),
         jitter: fields.duration("jitter", JITTER),
-        max_runs: fields.integer("max_runs", MAX_RUNS).map(|most| most as u32),
+        max_runs: fields.integer("max_runs", MAX_RUNS).map(|limit| limit as u32),
     };
     let repeats = given.iter().any(|kind| *kind != "at");
     for name in ["start", "end", "exclude", "max_runs"] {
@@ -31,7 +30,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, given: &[&str]) -> ScheduleC
     constraints
 }
 
-/// Refuses an end that comes before the start.
+/// Refuses an end before the start.
 pub(super) fn check_order(
     fields: &mut Fields<'_, '_, '_>,
     constraints: &ScheduleConstraints,

@@ -1,9 +1,9 @@
-//! Jobs from the environment: `CRON_JOBS`, a JSON object of
-//! `{"<name>": {"schedule": "<cron>", "lockKey": <number>}}`.
+//! Jobs from the environment: `CRON_JOBS`, a JSON object of `{"<name>": {"schedule": "<cron>", "lockKey":
+//! <number>}}`.
 //!
-//! The short form of a jobs file, for a service that brings its own jobs: everything that is not
-//! said is at its default, and the task type is the job's name, service prefix included, so that two
-//! services with a job `cleanup` do not run each other's.
+//! The short form of a jobs file, for a service that brings its own jobs: all other fields have their defaults, and
+//! the task type is the job's name, including the service prefix, so that two services with a job `cleanup` do not
+//! run each other's.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,12 +26,11 @@ pub const CRON_JOBS: &str = "CRON_JOBS";
 
 const KNOWN_FIELDS: [&str; 2] = ["schedule", "lockKey"];
 
-/// Reads the jobs in the order in which they are written. `service`, if there is one, and a dot are
-/// put before each name.
+/// Parses the jobs in the order in which they are written. `service`, if given, and a dot prefix each name.
 ///
 /// # Errors
 ///
-/// Every problem; only the first where it is not JSON of that shape.
+/// Every problem; only the first if it is not JSON of that shape.
 pub fn parse_cron_jobs(json: &str, service: Option<&str>) -> Result<Vec<JobSpec>, Vec<Problem>> {
     let mut report = Report::new(CRON_JOBS, "");
     let mut jobs = Vec::new();
@@ -68,7 +67,7 @@ fn entries(json: &str) -> Result<Vec<(String, Entries<Value>)>, String> {
     Ok(entries)
 }
 
-/// Reads one job. After a problem the answer is of no use, which the report tells.
+/// Parses one job. After a problem, which the report has, the result must not be used.
 fn job(name: &str, Entries(fields): &Entries<Value>, report: &mut Report<'_>) -> JobSpec {
     let mut job = JobSpec::new(name, name, Schedule::None);
     if let Err(error) = check_name(name) {
@@ -123,8 +122,8 @@ fn problem(report: &mut Report<'_>, job: &str, field: &str, message: impl Into<S
     report.add(None, Some(job), Some(field), message);
 }
 
-/// The entries of a JSON object in their order, repeated names included: a map would keep the last
-/// one and drop the others silently.
+/// The entries of a JSON object in their order, including repeated names: a map would keep the last one and drop the
+/// others silently.
 struct Entries<V>(Vec<(String, V)>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {

@@ -1,7 +1,6 @@
-//! Reads the fields of one TOML table, each with its limits, and reports what does not fit.
+//! Parses the fields of one TOML table, each within its limits, and reports problems.
 //!
-//! Every reader answers `None` both for a field that is not there and for one that was reported;
-//! the report says whether there was a problem.
+//! Every parser returns `None` both for a missing field and for a reported one; the report has the problems.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -15,31 +14,31 @@ use crate::duration;
 use crate::quoting::{plain, quoted};
 use crate::suggest::nearest;
 
-/// A table whose fields are being read.
+/// A table whose fields are being parsed.
 pub(super) struct Fields<'a, 'r, 'f> {
     table: &'a DeTable<'a>,
     /// Byte offset of the table.
     at: usize,
-    /// The job it belongs to.
+    /// The job that contains it.
     job: Option<&'a str>,
-    /// What stands before a field's name in a report: `retry.` and the like.
+    /// The prefix of field names in a report: `retry.` and the like.
     prefix: &'static str,
     report: &'r mut Report<'f>,
 }
 
 impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
-    /// The fields of the whole file.
+    /// Returns the fields of the whole file.
     pub(super) fn of_file(table: &'a DeTable<'a>, report: &'r mut Report<'f>) -> Self {
         Self { table, at: 0, job: None, prefix: "", report }
     }
 
-    /// The fields of a job.
+    /// Returns the fields of a job.
     pub(super) fn of_job(table: &'a DeTable<'a>, at: usize, report: &'r mut Report<'f>) -> Self {
         let job = table.get("name").and_then(|name| name.get_ref().as_str());
         Self { table, at, job, prefix: "", report }
     }
 
-    /// The fields of the table that `name` is; `prefix` is `name` and a dot.
+    /// Returns the fields of the table `name`; `prefix` is `name` and a dot.
     pub(super) fn inside(
         &mut self,
         name: &str,
@@ -66,28 +65,28 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         self.report.add(Some(at), self.job, Some(&field), message);
     }
 
-    /// How many problems the whole file has so far.
+    /// Returns the number of problems in the whole file so far.
     pub(super) fn problems(&self) -> usize {
         self.report.count()
     }
 
-    /// Whether the field is there, in whatever shape.
+    /// Returns whether the field exists, with any type.
     pub(super) fn has(&self, name: &str) -> bool {
         self.table.get(name).is_some()
     }
 
-    /// The field as it stands.
+    /// Returns the field unparsed.
     pub(super) fn raw(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.table.get(name)
     }
 
-    /// The name, the position and the value of each field.
+    /// Yields the name, the position and the value of each field.
     pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, usize, &'a DeValue<'a>)> + use<'a> {
         let table = self.table;
         table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span().start, value.get_ref()))
     }
 
-    /// Text that a database and a log line can hold.
+    /// Parses text that a database and a log line can hold.
     pub(super) fn text(&mut self, name: &str, max_bytes: usize) -> Option<&'a str> {
         let value = self.table.get(name)?.get_ref();
         let Some(text) = value.as_str() else {
@@ -103,7 +102,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         }
     }
 
-    /// `true` or `false`.
+    /// Parses `true` or `false`.
     pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
         let value = self.table.get(name)?.get_ref();
         let found = value.as_bool();
@@ -113,7 +112,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         found
     }
 
-    /// A whole number.
+    /// Parses a whole number.
     pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let value = self.table.get(name)?.get_ref();
         let Some(digits) = value.as_integer() else {
@@ -127,7 +126,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         number
     }
 
-    /// A number, whole or not.
+    /// Parses a number, whole or not.
     pub(super) fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
         let value = self.table.get(name)?.get_ref();
         let number = match value {
@@ -145,7 +144,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         number
     }
 
-    /// A duration such as `"1h30m"`.
+    /// Parses a duration such as `"1h30m"`.
     pub(super) fn duration(
         &mut self,
         name: &str,
@@ -172,7 +171,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         }
     }
 
-    /// One of a few words. `later` are words that a later version is to know.
+    /// Parses one of a few words. `later` are words reserved for a later version.
     pub(super) fn choice<T>(
         &mut self,
         name: &str,
@@ -190,8 +189,8 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         chosen
     }
 
-    /// Reports every field that is not `known`. `later` are fields that a later version is to know,
-    /// `hints` what to write instead of a wrong word that is no misspelling.
+    /// Reports every field that is not `known`. `later` are fields reserved for a later version, `hints` replacements
+    /// for wrong words that are no misspellings.
     pub(super) fn report_unknown_fields(
         &mut self,
         known: &[&str],
@@ -227,7 +226,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 }
 
-/// Why a text cannot be taken.
+/// Returns why a text is invalid.
 pub(super) fn text_problem(text: &str, max_bytes: usize) -> Option<String> {
     if text.contains('\0') {
         Some("holds a NUL character, which the database cannot keep".to_owned())
@@ -238,17 +237,17 @@ pub(super) fn text_problem(text: &str, max_bytes: usize) -> Option<String> {
     }
 }
 
-/// The number, if 64 bits hold it.
+/// Returns the number, if it fits 64 bits.
 pub(super) fn integer(digits: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(digits.as_str(), digits.radix()).ok()
 }
 
-/// The number, if it is finite.
+/// Returns the number, if it is finite.
 pub(super) fn float(digits: &DeFloat<'_>) -> Option<f64> {
     digits.as_str().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// What a value is, for people.
+/// Returns a value's type, for people.
 pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",

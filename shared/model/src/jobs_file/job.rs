@@ -1,4 +1,4 @@
-//! One `[[job]]` table.
+//! Parses one `[[job]]` table.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ const HINTS: [(&str, &str); 16] = [
     ("sql", "a job names a task type; what it runs stands in the worker's task catalogue"),
 ];
 
-/// Reads a job; `None` if anything about it was reported.
+/// Parses a job; `None` after any reported problem.
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
     let before = fields.problems();
     let name = name(fields, "name", check_name);
@@ -130,7 +130,7 @@ fn name<'a>(
         fields.problem(field, "is missing; every job needs one");
         return None;
     }
-    // The check has a length limit of its own.
+    // The check has its own length limit.
     let text = fields.text(field, usize::MAX)?;
     match check(text) {
         Ok(()) => Some(text),
@@ -174,7 +174,7 @@ fn pool(fields: &mut Fields<'_, '_, '_>) -> Option<PoolName> {
     pool
 }
 
-/// A firing that is spread may not be stale before it is due.
+/// Refuses a firing that jitter can make stale before it is due.
 fn check_stale(fields: &mut Fields<'_, '_, '_>, job: &JobSpec) {
     if let (Some(stale), Some(jitter)) = (job.stale_after, job.constraints.jitter)
         && stale <= jitter
@@ -232,7 +232,7 @@ fn misfire(fields: &mut Fields<'_, '_, '_>, schedule: &Schedule) -> Misfire {
     misfire
 }
 
-/// Refuses whatever would make two executions share a key, or would not be filled in.
+/// Refuses templates that would give two executions the same key, or that have unknown placeholders.
 fn template(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
     const FIELD: &str = "idempotency_key";
     let text = fields.text(FIELD, MAX_TEMPLATE_BYTES)?;

@@ -1,5 +1,4 @@
-//! What the fields of a job may be, where their types allow more. The documents list these, and a
-//! test compares them.
+//! The limits of a job's fields, where their types allow more. The documents list these, and a test compares them.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

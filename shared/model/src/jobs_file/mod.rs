@@ -1,17 +1,17 @@
-//! The jobs file: jobs as a deployer writes them, checked.
+//! The jobs file: deployers' job definitions, parsed and checked.
 //!
 //! # Guarantees
 //!
-//! * A [`JobSpec`] that comes out of here keeps every limit of the model and can be stored as it is.
-//! * All problems of a file are reported at once, each with line, job and field. Syntax errors are
-//!   the exception: after the first one there is no telling what the rest means.
-//! * Nothing is ignored: a field that is not known, or not supported yet, is a problem.
+//! * A [`JobSpec`] from here keeps every limit of the model and can be stored as it is.
+//! * All problems of a file are reported at once, each with line, job and field. Syntax errors are the exception:
+//!   after the first one the remaining text has no certain meaning.
+//! * Nothing is ignored: an unknown or unsupported field is a problem.
 //! * Text, number of jobs, nesting and number of problems are bounded, and no text makes it panic.
 //!
 //! # What it does not do
 //!
-//! Whether an instant is past or a cron expression ever fires depends on the time, so that is
-//! [`check_against`]. Whether some worker offers a task type is not known here.
+//! Whether an instant is past or a cron expression ever fires depends on the time, so that is [`check_against`]. It
+//! does not know which workers offer a task type.
 
 mod check;
 mod constraints;
@@ -39,18 +39,17 @@ pub use cron_jobs::{CRON_JOBS, parse_cron_jobs};
 pub use problem::{MAX_PROBLEMS, Problem};
 pub use retry::RETRY_FIELDS;
 
-/// Longest jobs file, in bytes.
+/// Maximum length of a jobs file, in bytes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
-/// Most jobs of one file.
+/// Maximum number of jobs in one file.
 pub const MAX_JOBS: usize = 20_000;
 
-/// Reads a jobs file in the order in which it is written. `file_name` is only repeated in problems.
-/// A file without jobs is a valid one.
+/// Parses a jobs file in its order. `file_name` is only repeated in problems. A file without jobs is valid.
 ///
 /// # Errors
 ///
-/// Every problem of the file, in the order of its lines, [`MAX_PROBLEMS`] at most. Nothing of a file
-/// with a problem should be applied: jobs of one file may belong together.
+/// Every problem of the file, in the order of its lines, up to [`MAX_PROBLEMS`]. Nothing of a file with a problem
+/// should be applied: jobs of one file may belong together.
 pub fn parse(file_name: &str, text: &str) -> Result<Vec<JobSpec>, Vec<Problem>> {
     if text.len() > MAX_FILE_BYTES {
         let mut report = Report::new(file_name, "");
@@ -101,7 +100,7 @@ fn jobs(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<JobSpec> {
     jobs
 }
 
-/// Two jobs of one name: the second is reported at its line, with the line of the first.
+/// Reports two jobs of one name: the second at its line, with the line of the first.
 fn report_duplicate_name<'a>(
     table: &'a DeTable<'_>,
     report: &mut Report<'_>,

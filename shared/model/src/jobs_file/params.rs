@@ -1,8 +1,8 @@
-//! Params: TOML values as the JSON that a task receives.
+//! Params: TOML values as a task's JSON.
 //!
-//! Dates become strings; everything else has its counterpart. What jsonb or JSON cannot hold (NUL
-//! characters, infinities, integers over 64 bits) is refused here, where the author can still
-//! correct it, and not when the job first fires.
+//! Dates become strings; everything else has its counterpart. Values that jsonb or JSON cannot hold (NUL characters,
+//! infinities, integers over 64 bits) are refused here, where the author can still correct them, and not when the job
+//! first fires.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::quoting::plain;
 
 const FIELD: &str = "params";
 
-/// Reads `params`; an empty object if the job has no params.
+/// Parses `params`; an empty object if the job has none.
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Value {
     let mut object = Map::new();
     // Ends the borrow of `fields` with the block: the size is reported at the field itself.
@@ -42,8 +42,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Value {
     Value::Object(object)
 }
 
-/// Where a value stands. Linked, and put into words only for a problem: building the text for every
-/// value would let long names multiply with many values.
+/// The place of a value. Linked, and formatted only for a problem: a text for every value would let long names
+/// multiply with many values.
 struct Path<'p> {
     above: Option<&'p Path<'p>>,
     step: Step<'p>,
@@ -67,7 +67,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// The nesting is bounded by the TOML parser. A value that was reported becomes null.
+/// Converts a value, whose nesting the TOML parser bounds. A reported value becomes null.
 fn json(fields: &mut Fields<'_, '_, '_>, path: &Path<'_>, at: usize, value: &DeValue<'_>) -> Value {
     let result = match value {
         DeValue::String(text) => match text_problem(text, usize::MAX) {

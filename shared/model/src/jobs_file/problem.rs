@@ -1,30 +1,27 @@
-//! What is wrong with a jobs file, and where.
+//! Problems of a jobs file, with their places.
 
 use std::fmt;
 
 use crate::quoting::{plain, quoted};
 
-/// The most problems that are reported; of further ones only the number is.
+/// Maximum number of problems reported; of further ones only the number is.
 pub const MAX_PROBLEMS: usize = 1_000;
 
-/// The most characters of a job's name or a field's path that a problem keeps; no valid job name is
-/// longer.
+/// Maximum length of a job's name or a field's path that a problem keeps, in characters; no valid job name is longer.
 const MAX_KEPT_CHARS: usize = 256;
 
-/// One thing to correct. Displays as
-/// `jobs.toml:14: job "billing.run": timezone: "Mars/Base" is not supported yet; …`.
+/// A problem. Displays as `jobs.toml:14: job "billing.run": timezone: "Mars/Base" is not supported yet; …`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The file's name as given; `CRON_JOBS` for the environment; empty where jobs were checked
-    /// without one.
+    /// The file's name as given; `CRON_JOBS` for the environment; empty for jobs without a file.
     pub file: String,
     /// Counted from 1.
     pub line: Option<usize>,
-    /// The job's name as written; `None` where it has none or the problem is outside of any.
+    /// The job's name as written; `None` if it has none or the problem is outside of any.
     pub job: Option<String>,
-    /// The field, dotted where it is inside another.
+    /// The field, with dots for nested ones.
     pub field: Option<String>,
-    /// What is wrong and what to write instead.
+    /// The problem and a valid form.
     pub message: String,
 }
 
@@ -45,7 +42,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The beginning of a text, so that a thousand problems do not keep a thousand copies of a long one.
+/// Returns the beginning of a text, so that a thousand problems do not keep a thousand copies of a long one.
 fn clip(text: &str) -> String {
     text.chars().take(MAX_KEPT_CHARS).collect()
 }
@@ -53,31 +50,31 @@ fn clip(text: &str) -> String {
 /// Collects the problems of one file.
 pub(super) struct Report<'f> {
     file: &'f str,
-    /// Where each line begins.
+    /// Byte offset of each line.
     lines: Vec<usize>,
     problems: Vec<Problem>,
     unreported: usize,
 }
 
 impl<'f> Report<'f> {
-    /// For `text`, whose byte offsets become line numbers.
+    /// Makes a report for `text`, whose byte offsets become line numbers.
     pub(super) fn new(file: &'f str, text: &str) -> Self {
         let after_newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
         let lines = std::iter::once(0).chain(after_newlines.map(|(at, _)| at + 1)).collect();
         Self { file, lines, problems: Vec::new(), unreported: 0 }
     }
 
-    /// The line of a byte offset, counted from 1.
+    /// Returns the line of a byte offset, counted from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.lines.partition_point(|start| *start <= offset)
     }
 
-    /// The byte of a byte offset within its line, counted from 1.
+    /// Returns the byte within its line of a byte offset, counted from 1.
     pub(super) fn column(&self, offset: usize) -> usize {
         offset - self.lines[self.line(offset) - 1] + 1
     }
 
-    /// How many problems there are so far.
+    /// Returns the number of problems so far.
     pub(super) const fn count(&self) -> usize {
         self.problems.len() + self.unreported
     }
@@ -102,7 +99,7 @@ impl<'f> Report<'f> {
         });
     }
 
-    /// All problems, in the order of the file.
+    /// Returns all problems, in the order of the file.
     pub(super) fn finish(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| problem.line);
         if self.unreported > 0 {

@@ -1,4 +1,4 @@
-//! The field `retry`.
+//! Parses the field `retry`.
 
 use super::fields::{Fields, kind};
 use super::limits::{
@@ -39,7 +39,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> RetryOverrides {
         jitter: inside.number("jitter", RETRY_JITTER),
         permanent: permanent(&mut inside),
     };
-    // A first delay over the cap would be cut to the cap without a word.
+    // A first delay over the cap would be cut silently.
     let default_cap = RetryPolicy::default().max_delay;
     if let Some(delay) = retry.delay
         && delay > retry.max_delay.unwrap_or(default_cap)
@@ -51,7 +51,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> RetryOverrides {
     retry
 }
 
-/// The classes of error that no retry helps.
+/// Parses the classes of error that are never retried.
 fn permanent(fields: &mut Fields<'_, '_, '_>) -> Option<Vec<String>> {
     const FIELD: &str = "permanent";
     let value = fields.raw(FIELD)?;

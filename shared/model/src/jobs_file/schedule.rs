@@ -1,4 +1,4 @@
-//! When a job fires: `schedule`, `every`, `at` or none of them, and the zone.
+//! Parses when a job fires: `schedule`, `every`, `at` or none of them, and the zone.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -14,7 +14,7 @@ use crate::zone::Zone;
 /// The fields of which a job has at most one.
 const KINDS: [&str; 3] = ["schedule", "every", "at"];
 
-/// What a job's fields say of when it fires. Of a field that was reported, the default.
+/// A job's schedule fields. A reported field has its default.
 pub(super) struct ScheduleFields {
     pub(super) schedule: Schedule,
     pub(super) timezone: Zone,
@@ -23,14 +23,14 @@ pub(super) struct ScheduleFields {
     pub(super) past: PastPolicy,
 }
 
-/// Reads when the job called `name` fires.
+/// Parses when the job called `name` fires.
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> ScheduleFields {
     let given: Vec<_> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
     if let [_, second, ..] = given[..] {
         let given = given.join(" and ");
         fields.problem(second, format!("the job has {given}; write only one of them"));
     }
-    // All are read, so that all problems are found.
+    // All are parsed, so that all problems are found.
     let cron = cron(fields, name);
     let every = every(fields);
     let at = moment(fields, "at");
@@ -38,14 +38,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> ScheduleField
     let wall = [at, constraints.start, constraints.end].into_iter().flatten().any(Moment::is_wall);
     let timezone = timezone(fields, wall);
     let zone = timezone.unwrap_or(Zone::UTC);
-    // Without a zone that can be read, nothing can be said of what its clocks show.
+    // Without a valid zone, its wall times cannot be checked.
     let known = timezone.is_some() || !fields.has("timezone");
     let mut settled = |name, moment: Option<Moment>| {
         let moment = moment?;
         if known && let Err(unclear) = moment.resolve(zone) {
             fields.problem(name, unclear.to_string());
         }
-        // One way to write one meaning.
+        // One representation for each meaning.
         Some(if zone.is_utc() { moment.in_utc() } else { moment })
     };
     let at = settled("at", at);
@@ -63,7 +63,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> ScheduleField
     }
 }
 
-/// Reads the zone. Where nothing is said by the clocks of one, it is refused.
+/// Parses the zone. Refuses it if nothing depends on it.
 fn timezone(fields: &mut Fields<'_, '_, '_>, wall: bool) -> Option<Zone> {
     const FIELD: &str = "timezone";
     let name = fields.text(FIELD, usize::MAX)?;
@@ -74,7 +74,7 @@ fn timezone(fields: &mut Fields<'_, '_, '_>, wall: bool) -> Option<Zone> {
                                end without an offset: periods count in UTC";
                 fields.problem(FIELD, message);
             }
-            // One name for one meaning: no change where only the name is another.
+            // One name for each meaning, so that another name alone is no change.
             Some(if zone.is_utc() { Zone::UTC } else { zone })
         }
         Err(error) => {
@@ -84,7 +84,7 @@ fn timezone(fields: &mut Fields<'_, '_, '_>, wall: bool) -> Option<Zone> {
     }
 }
 
-/// Reads what a change of the clocks means.
+/// Parses the policy for clock changes.
 fn dst(fields: &mut Fields<'_, '_, '_>) -> Option<Dst> {
     let dst = fields.choice("dst", Dst::parse, &Dst::WORDS, &[])?;
     if !fields.has("schedule") {
@@ -102,7 +102,7 @@ fn past(fields: &mut Fields<'_, '_, '_>) -> Option<PastPolicy> {
 }
 
 fn cron(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedule> {
-    // The parser has a length limit of its own.
+    // The parser has its own length limit.
     let text = fields.text("schedule", usize::MAX)?;
     match Expression::parse(text, Dialect::Any, name) {
         Ok(_) => Some(Schedule::Cron { expression: text.to_owned() }),
@@ -131,7 +131,7 @@ fn every(fields: &mut Fields<'_, '_, '_>) -> Option<Schedule> {
     Some(Schedule::Every { period, phase })
 }
 
-/// Reads an instant, or a wall time of the job's zone.
+/// Parses an instant, or a wall time of the job's zone.
 pub(super) fn moment(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Moment> {
     let parsed = match fields.raw(name).map(Spanned::get_ref)? {
         DeValue::String(text) => Moment::parse(text).map_err(|error| error.to_string()),

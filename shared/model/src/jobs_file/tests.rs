@@ -1,4 +1,4 @@
-//! Whole files: what is understood, what is refused and in which words.
+//! Whole files: the accepted ones, and the messages of refused ones.
 
 mod when;
 
@@ -17,18 +17,18 @@ use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::zone::Zone;
 
-/// The one job of a file that has `lines` besides its name and task.
+/// Parses the one job of a file that has `lines` besides its name and task.
 fn one(lines: &str) -> JobSpec {
     let text = format!("[[job]]\nname = \"a.b\"\ntask = \"t\"\n{lines}\n");
     parse("jobs.toml", &text).unwrap_or_else(|problems| panic!("{problems:?}")).remove(0)
 }
 
-/// The problems of a file, as people see them.
+/// Returns the problems of a file, as people see them.
 fn problems(text: &str) -> Vec<String> {
     parse("jobs.toml", text).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
-/// The problems of the fourth line of a job.
+/// Returns the problems of the fourth line of a job.
 fn refused(line: &str) -> Vec<String> {
     problems(&format!("[[job]]\nname = \"a.b\"\ntask = \"t\"\n{line}\n"))
 }

@@ -1,4 +1,4 @@
-//! What is to be said about one job: its expression, and how often it is due.
+//! Lints one job: its expression, and how often it is due.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
 use crate::zone::Zone;
 
-/// Of fewer attempts nothing is concluded.
+/// Minimum number of attempts for a conclusion.
 pub const MIN_RUNS: u32 = 5;
-/// The firings whose distances are looked at.
+/// Maximum number of firings whose distances are compared.
 const MAX_FIRINGS: usize = 200;
 
-/// How long the last attempts of a job took.
+/// Run times of a job's latest attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunTimes {
-    /// How many attempts were looked at.
+    /// Number of attempts.
     pub runs: u32,
-    /// 95 of 100 of them took no longer.
+    /// The 95th percentile.
     pub p95: Duration,
 }
 
-/// What is to be said about an expression alone; one that cannot be read is a finding, too.
+/// Returns the findings about an expression alone; one that does not parse is a finding, too.
 pub fn of_expression(
     text: &str,
     name: &str,
@@ -39,7 +39,7 @@ pub fn of_expression(
     })
 }
 
-/// What is to be said about a job whose attempts took that long; `None` if too few are known.
+/// Returns the findings about a job with these run times; `None` if too few are known.
 pub fn of_job(spec: &JobSpec, took: Option<RunTimes>, now: DateTime<Utc>) -> Vec<Finding> {
     let mut findings = match &spec.schedule {
         Schedule::Cron { expression } => {
@@ -66,7 +66,7 @@ fn too_often(
     if shortest >= took.p95 {
         return None;
     }
-    // What is finer than a second says nothing of a schedule.
+    // Fractions of a second do not matter for a schedule.
     let whole = |span: Duration| duration::format(Duration::from_millis(span.as_millis() as u64));
     let message = format!(
         "it is due every {} at the closest, and 95 of 100 of its last {} attempts took up to {}: \
@@ -80,7 +80,7 @@ fn too_often(
     Some(Finding::new(Code::TooOften, Severity::Warning, message, instead))
 }
 
-/// Between two of the next firings.
+/// Returns the shortest distance between two of the next firings.
 fn shortest_distance(timetable: &Timetable, now: DateTime<Utc>) -> Option<Duration> {
     let mut previous = timetable.next_after(now)?;
     let mut shortest = None;

@@ -1,4 +1,4 @@
-//! What is to be said about many jobs together.
+//! Lints many jobs together.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,20 +9,20 @@ use crate::cron::depends_on_name;
 use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
 
-/// Default number of jobs in one minute from which on they are a finding.
+/// Default number of jobs in one minute that is a finding.
 pub const DEFAULT_SAME_MINUTE_JOBS: usize = 10;
-/// The check looks at this many firings of each job, and only at those within [`LOOK_AHEAD`].
+/// Maximum number of each job's firings that are checked, within [`LOOK_AHEAD`].
 const MAX_FIRINGS_PER_JOB: usize = 24;
 const LOOK_AHEAD: Duration = Duration::hours(24);
-/// The most findings, and the most jobs that one names.
+/// Maximum number of findings, and of jobs that one names.
 const MAX_FINDINGS: usize = 20;
 const MAX_NAMED: usize = 5;
 
-/// Minutes of the day after `now` in which at least `min_jobs` jobs are due, the fullest first; a minute
-/// is a finding only if `min_jobs` of its jobs are in no earlier finding, so hourly jobs are one
-/// finding and not 24. Jobs with an `H` do not count: nobody chose their minute.
+/// Returns the minutes of the day after `now` in which at least `min_jobs` jobs are due, the fullest first; a minute
+/// is a finding only if `min_jobs` of its jobs are in no earlier finding, so hourly jobs are one finding and not 24.
+/// Jobs with an `H` do not count, because nobody chose their minute.
 ///
-/// Looks at 24 firings of each job. With each finding comes the first of its jobs, by name.
+/// Checks 24 firings of each job. Each finding comes with the first of its jobs, by name.
 pub fn same_minute(
     jobs: &[JobSpec],
     min_jobs: usize,

@@ -1,4 +1,4 @@
-//! The rules about jobs. Those about an expression are tested beside them, in `cron`.
+//! The rules about jobs. Those about an expression are tested in `cron`.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn a_job_that_is_due_again_before_it_usually_ends_is_a_finding() {
     assert_eq!(codes(&quarter, Some(took(900, 20))), []);
     assert_eq!(codes(&quarter, Some(took(5_000, MIN_RUNS - 1))), [], "too few to say");
     assert_eq!(codes(&quarter, None), []);
-    // The closest two firings count, not the usual ones.
+    // The two closest firings count, not the usual distance.
     assert_eq!(codes(&cron("a.b", "0,5 3 * * *"), Some(took(301, 20))), [Code::TooOften]);
     let every = JobSpec::new("a.b", "t", Schedule::every(Duration::from_mins(1)));
     assert_eq!(codes(&every, Some(took(61, 20))), [Code::TooOften]);
@@ -68,11 +68,11 @@ fn many_jobs_in_one_minute_are_one_finding_and_those_with_h_are_none() {
     assert_eq!(hourly[0].0, "_hourly_00");
     assert_eq!(same_minute(&named(9, "@hourly"), 10, now()), []);
     assert_eq!(same_minute(&named(200, "H * * * *"), 10, now()), []);
-    // Two groups that meet nowhere are two; the fullest minute comes first.
+    // Two groups without a common minute are two findings; the fullest minute comes first.
     let groups = [named(12, "0 3 * * *"), named(30, "30 4 * * *")].concat();
     let found = same_minute(&groups, 10, now());
     assert_eq!(found.len(), 2);
     assert!(found[0].1.message.starts_with("30 jobs"), "{}", found[0].1.message);
-    // Seconds of one minute are one job.
+    // Seconds of one minute count as one job.
     assert_eq!(same_minute(&[cron("a", "* * * * * *")], 2, now()), []);
 }

@@ -1,4 +1,4 @@
-//! How often a schedule and a timetable fire in a range, without visiting each firing.
+//! Counts the firings of a schedule and a timetable in a range, without visiting each.
 
 use chrono::{DateTime, Utc};
 
@@ -7,15 +7,14 @@ use super::rule::Rule;
 use super::timetable::Timetable;
 
 impl Timetable {
-    /// How many firings there are from `from` on and before `until`, exactly.
+    /// Returns the exact number of firings from `from` on and before `until`.
     ///
-    /// Costs nothing that grows with their number: what the schedule has is counted between the days
-    /// that are excluded.
+    /// The cost does not grow with their number: the schedule's firings are counted between the excluded days.
     pub fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> u64 {
         self.spans(from, until).iter().map(|(from, until)| self.rule.count(*from, *until)).sum()
     }
 
-    /// The `back`-th firing from the end of those that [`Self::count`] counts, whose last is the
+    /// Returns the firing with index `back` from the end of those that [`Self::count`] counts, whose last is the
     /// first; `None` if there are fewer. Costs a few times as much as counting.
     pub fn nth_last(
         &self,
@@ -24,7 +23,7 @@ impl Timetable {
         mut back: u64,
     ) -> Option<DateTime<Utc>> {
         for (from, until) in self.spans(from, until).into_iter().rev() {
-            // Most callers want the newest, and the search finds it without counting first.
+            // Most callers want the newest, which the search finds without counting.
             if let Some(firing) = self.rule.nth_last(from, until, back) {
                 return Some(firing);
             }
@@ -33,8 +32,8 @@ impl Timetable {
         None
     }
 
-    /// The parts of a range in which firings are: between start and end, without the excluded days.
-    /// In their order; half-open as the range.
+    /// Returns the parts of a range that can have firings: between start and end, without the excluded days. In their
+    /// order; half-open as the range.
     fn spans(
         &self,
         from: DateTime<Utc>,
@@ -56,7 +55,7 @@ impl Timetable {
         spans
     }
 
-    /// What of a range lies between start and end.
+    /// Returns the part of a range between start and end.
     pub(super) fn within(
         &self,
         from: DateTime<Utc>,
@@ -68,9 +67,8 @@ impl Timetable {
 }
 
 impl Rule {
-    /// How many nominal times there are from `from` on and before `until`, exactly: a period is
-    /// divided, a cron expression counted as
-    /// [`Expression::count`](crate::cron::Expression::count) does.
+    /// Returns the exact number of nominal times from `from` on and before `until`: a period is divided, a cron
+    /// expression counted as [`Expression::count`](crate::cron::Expression::count) does.
     pub(super) fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> u64 {
         match self {
             Self::Cron { expression, zone, dst } => expression.count(from, until, *zone, *dst),
@@ -84,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// The `back`-th of these from the end, whose last is the first.
+    /// Returns the one with index `back` from the end, whose last is the first.
     pub(super) fn nth_last(
         &self,
         from: DateTime<Utc>,
@@ -108,7 +106,7 @@ impl Rule {
     }
 }
 
-/// The number of the first firing that is not before `at`, where that of the epoch's phase is 0.
+/// Returns the index of the first firing that is not before `at`, counted from the epoch plus the phase.
 fn periods_before(at: DateTime<Utc>, period_ms: i64, phase_ms: i64) -> i64 {
     let part = i64::from(!at.timestamp_subsec_nanos().is_multiple_of(1_000_000));
     let at_ms = at.timestamp_millis() + part - phase_ms;

@@ -1,4 +1,4 @@
-//! Where a job's firings go on: a nominal time, and when its firing becomes due.
+//! A job's cursor: a nominal time, and when its firing becomes due.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -8,22 +8,22 @@ use crate::job::{Schedule, ScheduleConstraints};
 /// The first firing of a job that is not accounted for yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cursor {
-    /// What it is called by: its key, its row, the gap that counts it.
+    /// The nominal time, which its key, its row and a gap use.
     pub nominal: DateTime<Utc>,
     /// When it is claimed: at its nominal time or later.
     pub due: DateTime<Utc>,
 }
 
 impl Cursor {
-    /// On the firing at `nominal`.
+    /// Returns the cursor for the firing at `nominal`.
     pub fn on(timetable: &Timetable, nominal: DateTime<Utc>) -> Self {
         Self { nominal, due: timetable.due(nominal) }
     }
 
-    /// The cursor in the columns `next_fire_at` and `next_nominal_at` of a job.
+    /// Returns the cursor in a job's columns `next_fire_at` and `next_nominal_at`.
     ///
-    /// Programs that know no jitter, and people with psql, move `next_fire_at` alone. So a nominal time
-    /// that this one cannot belong to is not believed: then the firing is nominal when it is due.
+    /// Programs without jitter, and people with psql, move only `next_fire_at`. So an impossible nominal time is
+    /// ignored: then the firing's nominal time is when it is due.
     pub fn from_columns(
         next_fire_at: DateTime<Utc>,
         next_nominal_at: Option<DateTime<Utc>>,
@@ -32,16 +32,18 @@ impl Cursor {
     ) -> Self {
         // An instant that was past when the job was applied is due since then.
         let once = matches!(schedule, Schedule::At { .. });
-        let most = constraints.jitter.and_then(|most| TimeDelta::from_std(most).ok());
+        let max_jitter =
+            constraints.jitter.and_then(|max_jitter| TimeDelta::from_std(max_jitter).ok());
         let possible = |nominal: &DateTime<Utc>| {
             let later = next_fire_at - *nominal;
-            later >= TimeDelta::zero() && (once || most.is_some_and(|most| later < most))
+            later >= TimeDelta::zero()
+                && (once || max_jitter.is_some_and(|max_jitter| later < max_jitter))
         };
         let nominal = next_nominal_at.filter(possible).unwrap_or(next_fire_at);
         Self { nominal, due: next_fire_at }
     }
 
-    /// The column `next_nominal_at`: where it is not what `next_fire_at` says.
+    /// Returns the column `next_nominal_at`, if it differs from `next_fire_at`.
     pub fn distinct_nominal(self) -> Option<DateTime<Utc>> {
         Some(self.nominal).filter(|nominal| *nominal != self.due)
     }

@@ -1,16 +1,15 @@
-//! What becomes of the nominal times on excluded days: one gap for each range of days.
+//! Gaps for the nominal times on excluded days: one for each range of days.
 
 use chrono::{DateTime, Utc};
 
 use super::firings::after;
 use super::{Gap, GapReason, Timetable};
 
-/// The nominal times strictly after `from` and up to `to` on days that the job excludes, oldest first:
-/// a gap for each range of days, at most as many as the list has, counted and not visited.
+/// Returns gaps for the nominal times strictly after `from` and up to `to` on days that the job excludes, oldest
+/// first: one for each range of days, counted without visiting.
 ///
-/// `from` is up to when a job's firings are accounted for, so that each is accounted for once: when the
-/// first firing after it is claimed. After the last firing (`is_last`), up to the job's end, since no planner
-/// looks at the job again.
+/// `from` is up to when a job's firings are accounted for, so that each is accounted for once: when the first firing
+/// after it is claimed. After the last firing (`is_last`), up to the job's end, since no planner plans the job again.
 pub fn excluded_gaps(
     timetable: &Timetable,
     from: DateTime<Utc>,

@@ -1,8 +1,8 @@
-//! The firings of a job from its cursor on: counted, found from the end and listed, without visiting
-//! those that are only counted.
+//! The firings of a job from its cursor on: counted, found from the end and listed, without visiting those that are
+//! only counted.
 //!
-//! Ranges are half-open everywhere here: from an instant on, and before another. So they can be cut
-//! anywhere, and the parts are the whole.
+//! Ranges are half-open everywhere here: from an instant on, and before another. So they can be split anywhere
+//! without loss.
 
 use std::iter;
 
@@ -18,7 +18,7 @@ const SMALLEST_STEP: TimeDelta = TimeDelta::nanoseconds(1);
 #[derive(Clone, Copy)]
 pub(super) struct Firings<'t> {
     timetable: &'t Timetable,
-    /// This instant counts as a firing, whatever the timetable says. `None`: the job has no further firing.
+    /// This instant counts as a firing, whatever the timetable. `None`: the job has no further firing.
     cursor: Option<DateTime<Utc>>,
 }
 
@@ -29,14 +29,14 @@ impl<'t> Firings<'t> {
         Self { timetable, cursor }
     }
 
-    /// How many are from `from` on and before `until`.
+    /// Returns how many are from `from` on and before `until`.
     pub(super) fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> u64 {
         let Some(cursor) = self.cursor else { return 0 };
         let of_timetable = self.timetable.count(from.max(after(cursor)), until);
         of_timetable + u64::from((from..until).contains(&cursor))
     }
 
-    /// The `back`-th from the end of those that [`Self::count`] counts, whose last is the first.
+    /// Returns the one with index `back` from the end of those that [`Self::count`] counts, whose last is the first.
     pub(super) fn nth_last(
         &self,
         from: DateTime<Utc>,
@@ -51,7 +51,7 @@ impl<'t> Firings<'t> {
         })
     }
 
-    /// Those from `from` on and before `until`, ascending. The caller knows that they are few.
+    /// Returns those from `from` on and before `until`, ascending. The caller knows that they are few.
     pub(super) fn list(
         &self,
         from: DateTime<Utc>,
@@ -62,7 +62,7 @@ impl<'t> Firings<'t> {
             .take_while(move |firing| *firing < until)
     }
 
-    /// The first that is at `from` or after it.
+    /// Returns the first at `from` or after it.
     pub(super) fn first_from(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let cursor = self.cursor?;
         if from <= cursor {
@@ -71,9 +71,8 @@ impl<'t> Firings<'t> {
         self.timetable.next_after(from.checked_sub_signed(SMALLEST_STEP).unwrap_or(from))
     }
 
-    /// The border in nominal times between the firings that are due before `at` and those that are due
-    /// at it or later: each becomes due before the next nominal time, so this looks only at the newest before
-    /// `at`.
+    /// Returns the nominal time that separates the firings due before `at` from those due at it or later: each
+    /// becomes due before the next nominal time, so this checks only the newest before `at`.
     pub(super) fn due_from(&self, at: DateTime<Utc>) -> DateTime<Utc> {
         let Some(from) = self.timetable.spread_from(at) else { return at };
         match self.nth_last(from, at, 1) {
@@ -82,7 +81,7 @@ impl<'t> Firings<'t> {
         }
     }
 
-    /// Those from `from` on and before `until`, as one gap; `None` without any.
+    /// Returns those from `from` on and before `until`, as one gap; `None` without any.
     pub(super) fn gap(
         &self,
         from: DateTime<Utc>,
@@ -96,7 +95,7 @@ impl<'t> Firings<'t> {
     }
 }
 
-/// The first instant after `at`.
+/// Returns the first instant after `at`.
 pub(super) fn after(at: DateTime<Utc>) -> DateTime<Utc> {
     at.checked_add_signed(SMALLEST_STEP).unwrap_or(at)
 }

@@ -1,11 +1,10 @@
-//! Jitter: firings of many jobs at one nominal time that become due one after the other.
+//! Jitter: spreads the firings of many jobs at one nominal time.
 //!
 //! # Guarantees
 //!
-//! By how much a firing is spread depends on the job's name and on the nominal time only, so everybody
-//! who asks gets the same answer, in every release. It is less than the job's `jitter`, and less than
-//! the time to the next nominal time: firings become due in their order, each before the next one's
-//! nominal time.
+//! The delay of a firing depends only on the job's name and the nominal time, so every caller gets the same, in every
+//! release. It is less than the job's `jitter`, and less than the time to the next nominal time: firings become due
+//! in their order, each before the next one's nominal time.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::duration::to_millis;
 use crate::hash;
 
-/// How a job's firings are spread.
+/// The jitter of a job's firings.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Jitter {
     name: String,
@@ -22,11 +21,11 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    pub(super) fn new(name: &str, most: Duration) -> Self {
-        Self { name: name.to_owned(), max_ms: to_millis(most) }
+    pub(super) fn new(name: &str, max: Duration) -> Self {
+        Self { name: name.to_owned(), max_ms: to_millis(max) }
     }
 
-    /// When the firing at `nominal` becomes due; `next` is the nominal time after it.
+    /// Returns when the firing at `nominal` becomes due; `next` is the nominal time after it.
     pub(super) fn due(&self, nominal: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
         let left_ms = next.map_or(self.max_ms, |next| (next - nominal).num_milliseconds());
         let span_ms = u64::try_from(self.max_ms.min(left_ms)).unwrap_or(0).max(1);
@@ -35,8 +34,8 @@ impl Jitter {
         nominal.checked_add_signed(TimeDelta::milliseconds(later_ms)).unwrap_or(nominal)
     }
 
-    /// No firing is spread by as much.
-    pub(super) const fn most(&self) -> TimeDelta {
+    /// Returns the exclusive upper bound of the delay.
+    pub(super) const fn max_delay(&self) -> TimeDelta {
         TimeDelta::milliseconds(self.max_ms)
     }
 }
@@ -83,7 +82,7 @@ mod tests {
             let next = next.map(|seconds| at(nominal + seconds));
             let due = jitter.due(at(nominal), next);
             prop_assert_eq!(due, jitter.due(at(nominal), next));
-            prop_assert!(at(nominal) <= due && due - at(nominal) < jitter.most());
+            prop_assert!(at(nominal) <= due && due - at(nominal) < jitter.max_delay());
             prop_assert!(next.is_none_or(|next| due < next));
         }
     }

@@ -1,18 +1,17 @@
-//! A job that runs a limited number of firings.
+//! Plans a job that runs a limited number of firings.
 //!
-//! The number that is left is in the job's row, and what a claim uses of it is written in the claim's
-//! transaction, under the lock of the row. So the number holds with any number of schedulers, and a
-//! crash between claiming and counting does not exist.
+//! The number of runs left is in the job's row, and a claim updates it in its transaction, under the lock of the row.
+//! So the number holds with any number of schedulers, and no crash can come between claiming and counting.
 
 use chrono::{DateTime, Utc};
 
 use super::{Disposition, Firing, Gap, GapReason, Plan, PlanInput, plan, plan_as_gap, release};
 
-/// [`plan`], where no more than `left` firings may run; `None`: any number.
+/// Like [`plan`], but at most `left` firings may run; `None`: any number.
 ///
-/// The oldest of those that would run do. If there are more, the plan ends before the first of these,
-/// which is due: rows that are there already use nothing, so only who has written them knows whether it
-/// may run. When none is left, what is due is past the end, and the job never fires again.
+/// The oldest of those that would run do. If there are more, the plan ends before the first of these, which is due:
+/// existing rows use no run, so only the process that writes the rows knows whether it may run. When none is left,
+/// due firings are past the end, and the job never fires again.
 pub fn plan_at_most(due: &PlanInput<'_>, left: Option<u32>, now: DateTime<Utc>) -> Plan {
     let Some(left) = left else { return plan(due, now) };
     if left == 0 {
@@ -26,7 +25,7 @@ pub fn plan_at_most(due: &PlanInput<'_>, left: Option<u32>, now: DateTime<Utc>) 
     plan
 }
 
-/// [`release`], where no more than `left` firings may run: what comes after them is past the end.
+/// Like [`release`], but at most `left` firings may run: later ones are past the end.
 pub fn release_at_most(
     due: &PlanInput<'_>,
     (begun, left): (u64, Option<u32>),
@@ -44,19 +43,19 @@ pub fn release_at_most(
 }
 
 impl Plan {
-    /// How many of its firings run.
+    /// Returns how many of its firings run.
     pub fn runs(&self) -> u32 {
         self.firings.iter().filter(|firing| runs(firing)).count() as u32
     }
 
-    /// How many of its firings run without waiting for their job: those that a rate spreads, if they are
+    /// Returns how many of its firings run without waiting for their job: those that a rate spreads, if they are
     /// late.
     pub fn begins(&self) -> u64 {
         let begins = |firing: &&Firing| firing.disposition == Disposition::Run;
         self.firings.iter().filter(begins).count() as u64
     }
 
-    /// Takes away the first firing that runs after `left` of them, and all that come after it.
+    /// Removes the first firing that runs after `left` of them, and all that come after it.
     fn cut_after(&mut self, left: u32) -> Vec<Firing> {
         let mut running = self.firings.iter().enumerate().filter(|(_, firing)| runs(firing));
         match running.nth(left as usize) {

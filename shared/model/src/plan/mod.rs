@@ -1,23 +1,22 @@
-//! The planner's decision: what becomes of the firings of a job that are due.
+//! The planner's decision: the dispositions of a job's due firings.
 //!
 //! # Guarantees
 //!
-//! * Every firing between the job's cursor and `now` gets exactly one disposition: it runs, it is
-//!   recorded as skipped with the reason, or it is counted in a gap. Gaps count exactly, up to
-//!   [`Gap::MAX_COUNT`].
+//! * Every firing between the job's cursor and `now` gets exactly one disposition: it runs, it is recorded as skipped
+//!   with the reason, or it is counted in a gap. Gaps count exactly, up to [`Gap::MAX_COUNT`].
 //! * The new cursor's firing is due strictly after `now`, so that planning again at once plans nothing.
-//! * Nothing is decided before it is due, and lateness is counted from then; cursors, rows and gaps are
-//!   of nominal times.
-//! * What is not to run is counted and not visited, so a plan costs what its rows cost and a few
-//!   hundred steps for each year of absence, however often the job fires.
+//! * Nothing is decided before it is due, and lateness is counted from then; cursors, rows and gaps are of nominal
+//!   times.
+//! * Firings that do not run are counted and not visited, so a plan costs what its rows cost and a few hundred steps
+//!   for each year of absence, however often the job fires.
 //! * On time, that is at most [`Misfire::ON_TIME_GRACE`] late, means run, whatever the misfire policy.
 //!
 //! # What it does not do
 //!
 //! It does not know of excluded days, on which a [`Timetable`] has no firings: [`excluded_gaps()`] accounts for
-//! these. It does not know what has been claimed: two planners with one cursor make the same plan, with the
-//! same execution keys, and the unique row lets each firing through once. It does not judge paused
-//! jobs; [`plan_as_gap`] accounts for what passed meanwhile.
+//! these. It does not know which firings are claimed: two planners with one cursor make the same plan, with the same
+//! execution keys, and the unique row lets each firing through once. It does not judge paused jobs; [`plan_as_gap`]
+//! accounts for the firings missed meanwhile.
 
 mod count;
 mod cursor;
@@ -45,30 +44,29 @@ pub use timetable::{Timetable, TimetableError, first_firing};
 
 use firings::{Firings, after};
 
-/// A job whose cursor may have been reached.
+/// A job that may be due.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInput<'a> {
-    /// The job's schedule, ready.
+    /// The job's prepared schedule.
     pub timetable: &'a Timetable,
     /// The job's overlap policy.
     pub overlap: Overlap,
-    /// The job's misfire policy. Its limit counts up to [`Misfire::MAX_LIMIT`].
+    /// The job's misfire policy, with a limit of at most [`Misfire::MAX_LIMIT`].
     pub misfire: Misfire,
-    /// The cursor: the nominal time of the first firing without a disposition. Taken as a firing as it
-    /// stands.
+    /// The cursor: the nominal time of the first firing without a disposition. Taken as a firing as it is.
     pub next_fire_at: DateTime<Utc>,
-    /// What of the job has not ended.
+    /// The job's executions that have not ended.
     pub under_way: UnderWay,
-    /// Whether catch-up is held: then late firings are set aside, and those on time go on.
+    /// Whether catch-up is held: then late firings are set aside, and those on time run.
     pub held: bool,
 }
 
-/// What becomes of a firing that gets a row.
+/// The disposition of a firing that gets a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
     /// It is claimed.
     Run,
-    /// It is claimed, and its ticket is held back until the job is free.
+    /// It is claimed, and its ticket waits until the job is free.
     Waits(WaitReason),
     /// Its row is `skipped` from the beginning.
     Skipped(SkipReason),
@@ -79,7 +77,7 @@ pub enum Disposition {
 pub enum SkipReason {
     /// An earlier execution of the job had not ended.
     Overlap,
-    /// A newer firing, claimed at the same time, took its place.
+    /// A newer firing, claimed at the same time, replaced it.
     Replaced,
 }
 
@@ -92,36 +90,36 @@ pub struct Firing {
     pub scheduled_for: DateTime<Utc>,
     /// The execution key.
     pub key: String,
-    /// What becomes of it.
+    /// Its disposition.
     pub disposition: Disposition,
-    /// How long after the decision it may begin: the rate of a catch-up. Zero for those on time.
+    /// How long after the decision it is due, by the rate of a catch-up. Zero for those on time.
     pub after: Duration,
 }
 
-/// A run of firings that were not executed.
+/// Consecutive firings that did not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gap {
     /// The oldest.
     pub first: DateTime<Utc>,
     /// The newest.
     pub last: DateTime<Utc>,
-    /// How many, both included.
+    /// Number of firings, both included.
     pub count: u32,
-    /// Why.
+    /// The reason.
     pub reason: GapReason,
 }
 
 impl Gap {
-    /// The largest count: the column's. Seconds for 68 years.
+    /// The largest count of the column: seconds for 68 years.
     pub const MAX_COUNT: u32 = i32::MAX as u32;
 }
 
-/// Why firings were not executed.
+/// Why firings did not run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GapReason {
     /// Noticed later than the job's misfire window allows.
     OutsideWindow,
-    /// Noticed late, and the policy is to skip those.
+    /// Noticed late, and the policy skips late firings.
     MisfireSkip,
     /// Noticed late; one newer firing ran for all of them.
     Coalesced,
@@ -131,13 +129,13 @@ pub enum GapReason {
     Paused,
     /// The job was given another schedule before they were noticed.
     Rescheduled,
-    /// Catch-up was held, and an operator gave them up.
+    /// Catch-up was held, and an operator discarded them.
     Held,
     /// The job was deleted before they were noticed.
     Deleted,
     /// They fell on days that the job excludes.
     Excluded,
-    /// As many as may run had been claimed.
+    /// The limit of runs was used up.
     PastEnd,
 }
 
@@ -154,27 +152,27 @@ text_enum!(GapReason {
     PastEnd => "past_end",
 });
 
-/// What one call decided.
+/// A plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
     /// Firings that get a row, oldest first.
     pub firings: Vec<Firing>,
     /// Firings that do not, oldest first; none is newer than the first of `firings`.
     pub gaps: Vec<Gap>,
-    /// Late firings that are set aside because catch-up is held; a gap to be, if they are given up.
+    /// Late firings that are set aside because catch-up is held; a gap once they are discarded.
     pub held: Option<Gap>,
     /// The new cursor, a nominal time; `None`: the job never fires again.
     pub next_fire_at: Option<DateTime<Utc>>,
 }
 
-/// Decides what becomes of the firings that are due at `now`.
+/// Plans the firings that are due at `now`.
 ///
-/// Older firings are never better off than newer ones, so the whole decision is three borders:
-/// outside the window | given up by the policy | late but run, or on time. Only the last part, of
-/// [`Misfire::MAX_LIMIT`] and what can be on time at the most, is visited.
+/// Older firings are never better off than newer ones, so the whole decision is three borders: outside the window |
+/// dropped by the policy | late but run, or on time. Only the last part, of [`Misfire::MAX_LIMIT`] and at most the
+/// number that can be on time, is visited.
 pub fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
     let firings = Firings::new(due.timetable, due.next_fire_at);
-    // A firing is as late as it is due: the borders lie between nominal times.
+    // Lateness counts from when a firing is due; the borders lie between nominal times.
     let until = firings.due_from(after(now));
     let next_fire_at = firings.first_from(until);
     if due.held {
@@ -190,10 +188,9 @@ pub fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
     Plan { firings: rows, gaps, held: None, next_fire_at }
 }
 
-/// Decides what becomes of late firings that were set aside at `held_at` while catch-up was held: from
-/// `due`'s cursor to `last`. They are judged as they would have been then, by the policy of now; what
-/// was on time then has been claimed. Of the same catch-up `begun` firings begin before these, by the
-/// job's rate. The cursor of the plan says nothing.
+/// Plans late firings that were set aside at `held_at` while catch-up was held: from `due`'s cursor to `last`. They
+/// are judged as they would have been then, by the current policy; firings on time then have been claimed. `begun`
+/// firings of the same catch-up begin before these, by the job's rate. The plan's cursor must not be used.
 pub fn release(
     due: &PlanInput<'_>,
     begun: u64,
@@ -205,7 +202,7 @@ pub fn release(
     Plan { firings: rows, gaps, ..Plan::default() }
 }
 
-/// Judges by the misfire policy, as of `now`; rows are made of what is before `until`.
+/// Applies the misfire policy, as of `now`; makes rows of firings before `until`.
 fn apply_misfire_policy(
     due: &PlanInput<'_>,
     begun: u64,
@@ -222,7 +219,7 @@ fn apply_misfire_policy(
     let runs_from = match late_runs(misfire) {
         0 => on_time_from,
         _ if superseded => on_time_from,
-        most => firings.nth_last(in_window_from, on_time_from, most).unwrap_or(in_window_from),
+        limit => firings.nth_last(in_window_from, on_time_from, limit).unwrap_or(in_window_from),
     };
     let given_up = match misfire.policy {
         MisfirePolicy::Skip => GapReason::MisfireSkip,
@@ -237,8 +234,8 @@ fn apply_misfire_policy(
     (rows, gaps.into_iter().flatten().collect())
 }
 
-/// Accounts for the firings from `next_fire_at` on that are due at `now` as one gap of the given reason,
-/// for a job that was paused.
+/// Accounts for the firings from `next_fire_at` on that are due at `now` as one gap of the given reason, for a job
+/// that was paused.
 pub fn plan_as_gap(
     timetable: &Timetable,
     next_fire_at: DateTime<Utc>,
@@ -255,8 +252,8 @@ pub fn plan_as_gap(
     }
 }
 
-/// The firings from `next_fire_at` to `now` by their nominal times as one gap, due or not: for a job that
-/// goes on under another schedule from `now` on.
+/// Returns the firings from `next_fire_at` to `now` by their nominal times as one gap, due or not: for a job that
+/// continues under another schedule from `now` on.
 pub fn nominal_gap(
     timetable: &Timetable,
     next_fire_at: DateTime<Utc>,
@@ -266,7 +263,7 @@ pub fn nominal_gap(
     Firings::new(timetable, next_fire_at).gap(next_fire_at, after(now), reason)
 }
 
-/// How many late firings may run.
+/// Returns how many late firings may run.
 fn late_runs(misfire: &Misfire) -> u64 {
     match misfire.policy {
         MisfirePolicy::Skip => 0,
@@ -275,7 +272,7 @@ fn late_runs(misfire: &Misfire) -> u64 {
     }
 }
 
-/// The instant that was so long before `now`.
+/// Returns the instant that lies `age` before `now`.
 fn before(now: DateTime<Utc>, age: Duration) -> DateTime<Utc> {
     TimeDelta::from_std(age)
         .ok()
@@ -283,8 +280,8 @@ fn before(now: DateTime<Utc>, age: Duration) -> DateTime<Utc> {
         .unwrap_or(DateTime::<Utc>::MIN_UTC)
 }
 
-/// Gives each its key, and what the overlap policy makes of it, oldest first; late ones that run wait
-/// for their turn, after `begun` of before.
+/// Gives each firing its key and its disposition under the overlap policy, oldest first; late ones that run wait for
+/// their turn by the rate, after `begun` earlier ones.
 fn build_rows(
     due: &PlanInput<'_>,
     begun: u64,

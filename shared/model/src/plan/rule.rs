@@ -1,4 +1,4 @@
-//! When a schedule fires by itself, without its terms.
+//! The firings of a schedule without its limits.
 
 use chrono::{DateTime, Utc};
 
@@ -40,7 +40,7 @@ impl Rule {
         })
     }
 
-    /// The first nominal time strictly after `from`.
+    /// Returns the first nominal time strictly after `from`.
     pub(super) fn next_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         step();
         match self {

@@ -1,4 +1,4 @@
-//! A job's schedule and its terms, parsed, ready to compute the next firing.
+//! A job's schedule and its limits, parsed, ready to compute the next firing.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::job::{Exclusions, JobSpec, Schedule, ScheduleConstraints};
 use crate::key;
 use crate::zone::Zone;
 
-/// How far ahead a day that is not excluded is looked for.
+/// How far ahead a day that is not excluded is searched.
 const HORIZON: Months = Months::new(100 * 12);
 
-/// Why a schedule cannot be made ready. The jobs file refuses all of these; a row that has one was
-/// written by hand or by another version.
+/// Why a schedule cannot be prepared. The jobs file refuses all of these; a row that has one was written by hand or
+/// by another version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimetableError {
     /// The expression does not parse.
@@ -27,10 +27,10 @@ pub enum TimetableError {
     Period(Duration),
 }
 
-/// A schedule made ready: parsed, its limits checked.
+/// A prepared schedule: parsed, its limits checked.
 ///
-/// A nominal time outside of `start` to `end` is no firing, nor is one on an excluded day:
-/// that one becomes a gap ([`super::excluded_gaps()`]).
+/// A nominal time outside of `start` to `end` is no firing, nor is one on an excluded day: that one becomes a gap
+/// ([`super::excluded_gaps()`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timetable {
     schedule: Schedule,
@@ -44,8 +44,8 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// Makes the schedule of the job called `name` ready. `zone` is the one whose clocks it is about,
-    /// and `dst` what a change of them means for a cron expression.
+    /// Prepares the schedule of the job called `name`. `zone` is its time zone, and `dst` the policy for clock
+    /// changes of a cron expression.
     ///
     /// # Errors
     ///
@@ -68,26 +68,26 @@ impl Timetable {
         })
     }
 
-    /// The same under terms, for the job called `name`.
+    /// Returns the same with limits, for the job called `name`.
     #[must_use]
     pub fn with_constraints(self, constraints: &ScheduleConstraints, name: &str) -> Self {
         Self {
             start: constraints.start.map(|start| start.instant(self.zone)),
             end: constraints.end.map(|end| end.instant(self.zone)),
             exclude: constraints.exclude.clone(),
-            jitter: constraints.jitter.map(|most| Jitter::new(name, most)),
+            jitter: constraints.jitter.map(|max| Jitter::new(name, max)),
             ..self
         }
     }
 
-    /// The same of a job that was given this schedule at `since`: an instant that was past then is due
-    /// from then on, and as late as that.
+    /// Returns the same for a job that got this schedule at `since`: an instant that was past then is due from then
+    /// on, and its lateness counts from then.
     #[must_use]
     pub fn since(self, since: Option<DateTime<Utc>>) -> Self {
         Self { since, ..self }
     }
 
-    /// Makes the schedule of a job ready.
+    /// Prepares the schedule of a job.
     ///
     /// # Errors
     ///
@@ -97,11 +97,11 @@ impl Timetable {
         Ok(timetable.with_constraints(&job.constraints, &job.name))
     }
 
-    /// The first firing strictly after `from`, by its nominal time.
+    /// Returns the first firing strictly after `from`, by its nominal time.
     ///
-    /// A period counts from the Unix epoch, so every caller gets the same instants. `None` if
-    /// nothing follows: the one instant is past, the end comes before, the expression fires nowhere
-    /// within 100 years, or the job has no schedule.
+    /// A period counts from the Unix epoch, so every caller gets the same instants. `None` if nothing follows: the
+    /// one instant is past, the end comes before, the expression fires nowhere within 100 years, or the job has no
+    /// schedule.
     pub fn next_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut from = self.start.map_or(from, |start| from.max(before(start)));
         let horizon = from.checked_add_months(HORIZON);
@@ -110,7 +110,7 @@ impl Timetable {
             if self.end.is_some_and(|end| firing > end) {
                 return None;
             }
-            // Each step passes over a range of days, of which there are few.
+            // Each step skips a range of days, of which there are few.
             match self.exclude.end_of(firing, self.zone) {
                 None => return Some(firing),
                 Some(end) if horizon.is_some_and(|horizon| end > horizon) => return None,
@@ -119,13 +119,13 @@ impl Timetable {
         }
     }
 
-    /// The first nominal time strictly after `from`, also of an excluded day.
+    /// Returns the first nominal time strictly after `from`, also on an excluded day.
     pub fn nominal_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let from = self.start.map_or(from, |start| from.max(before(start)));
         self.rule.next_after(from).filter(|nominal| self.end.is_none_or(|end| *nominal <= end))
     }
 
-    /// The instant of a job that fires once.
+    /// Returns the instant of a job that fires once.
     pub const fn once(&self) -> Option<DateTime<Utc>> {
         match self.rule {
             Rule::Once(at) => Some(at),
@@ -133,8 +133,7 @@ impl Timetable {
         }
     }
 
-    /// When a firing becomes due: its nominal time, or so much later as it is spread by, but before
-    /// the next nominal time.
+    /// Returns when a firing becomes due: its nominal time plus its jitter, before the next nominal time.
     pub fn due(&self, firing: DateTime<Utc>) -> DateTime<Utc> {
         let due = match &self.jitter {
             None => firing,
@@ -146,41 +145,40 @@ impl Timetable {
         }
     }
 
-    /// From when on a firing can be nominal that is due at `at` or later, and is before it; `None`: none
-    /// is due later than at its nominal time.
+    /// Returns the earliest possible nominal time before `at` of a firing that is due at `at` or later; `None`
+    /// without jitter.
     pub(super) fn spread_from(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match (&self.rule, &self.jitter) {
             (Rule::Once(_), _) => Some(DateTime::<Utc>::MIN_UTC),
-            (_, Some(jitter)) => Some(at.checked_sub_signed(jitter.most()).unwrap_or(at)),
+            (_, Some(jitter)) => Some(at.checked_sub_signed(jitter.max_delay()).unwrap_or(at)),
             (_, None) => None,
         }
     }
 
-    /// Whether a firing at `at` would be one of an excluded day.
+    /// Returns whether `at` is on an excluded day.
     pub fn excludes(&self, at: DateTime<Utc>) -> bool {
         self.exclude.hold(at, self.zone)
     }
 
-    /// The execution key of `firing`; `None` for a job without a schedule.
+    /// Returns the execution key of `firing`; `None` for a job without a schedule.
     pub fn key_of(&self, firing: DateTime<Utc>) -> Option<String> {
         key::of_firing(&self.schedule, firing)
     }
 
-    /// The schedule this was made from.
+    /// Returns the schedule.
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 }
 
-/// The last instant before `at`.
+/// Returns the last instant before `at`.
 pub(super) fn before(at: DateTime<Utc>) -> DateTime<Utc> {
     at.checked_sub_signed(TimeDelta::nanoseconds(1)).unwrap_or(at)
 }
 
-/// Where a job's cursor starts when it is applied or its schedule changes: the first firing strictly
-/// after `now`; for a job that fires once its instant, past or not, because the past is judged where
-/// jobs are applied, by a clock that may be ahead of this one. Also where a cursor stands by newer data
-/// of the zones that was computed at `now`.
+/// Returns a job's first cursor when it is applied or its schedule changes: the first firing strictly after `now`;
+/// for a job that fires once its instant, past or not, because the apply judges past instants, by a clock that may be
+/// ahead of this one. Also the cursor by newer time zone data of one that was computed at `now`.
 pub fn first_firing(timetable: &Timetable, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     match timetable.rule {
         Rule::Once(at) => Some(at),

@@ -1,4 +1,4 @@
-//! Names as people mistype them, and what the search relies on, checked over all the data.
+//! Mistyped names, and the assumptions of the search, checked over all the data.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn a_change_is_found_to_the_second() {
     assert_eq!(Zone::UTC.first_change_s(winter, change), None);
 }
 
-/// Recife had summer time for a week, the shortest stretch there is.
+/// Recife had summer time for a week, the shortest known span.
 #[test]
 fn a_change_that_was_soon_taken_back_is_found_too() {
     let recife = Zone::parse("America/Recife").unwrap();
@@ -89,11 +89,11 @@ fn the_ends_of_time_have_an_offset() {
     }
 }
 
-/// What the search takes for granted: were data to break it, firings could be lost.
+/// The assumptions of the search: if data broke them, firings could be lost.
 #[test]
 fn no_zone_changes_sooner_farther_or_further_than_is_relied_on() {
-    // From the first to the last change there is, in steps that no shorter stretch than themselves
-    // can hide from; one of two steps is refused.
+    // From the first to the last known change, in steps no longer than the shortest span; one of two steps is
+    // refused.
     let (first, last) = (seconds("1840-01-01T00:00:00Z"), seconds("2102-01-01T00:00:00Z"));
     for zone in Zone::all() {
         let (mut offset_s, mut since_s) = (zone.offset_s(first), first);

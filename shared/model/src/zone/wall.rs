@@ -1,34 +1,34 @@
-//! From what a zone's clocks show to the instant: one, two, or none.
+//! Maps a zone's wall time to its instants: one, two, or none.
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 
 use super::{FARTHEST_OFFSET_S, Zone};
 
-/// When a zone's clocks show a wall time.
+/// The instants at which a zone's clocks show a wall time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WallTimeMapping {
-    /// At one instant.
+    /// One instant.
     Once(DateTime<Utc>),
-    /// At two: the clocks were set back between them.
+    /// Two: the clocks were set back between them.
     Twice {
-        /// Before they were.
+        /// The instant before the change.
         first: DateTime<Utc>,
-        /// And after.
+        /// The instant after it.
         second: DateTime<Utc>,
     },
-    /// Never: the clocks were set forward over it.
+    /// None: the clocks were set forward over it.
     Never {
-        /// The first instant after the change: what is nearest to it and was shown.
+        /// The first instant after the change.
         resumes: DateTime<Utc>,
-        /// What the clocks showed where it would have been, had they been set forward before.
+        /// Its instant by the offset after the change.
         earlier: DateTime<Utc>,
-        /// And had they not been.
+        /// Its instant by the offset before the change.
         later: DateTime<Utc>,
     },
 }
 
 impl WallTimeMapping {
-    /// One instant in any case: the first of two; in a gap, the first after the change.
+    /// Returns one instant in any case: the first of two; in a gap, the first after the change.
     pub const fn one(self) -> DateTime<Utc> {
         match self {
             Self::Once(at) | Self::Twice { first: at, .. } | Self::Never { resumes: at, .. } => at,
@@ -37,8 +37,7 @@ impl WallTimeMapping {
 }
 
 impl Zone {
-    /// When the zone's clocks show `wall`. Of what cannot be represented as an instant, the nearest
-    /// that can is taken.
+    /// Maps `wall` to the zone's instants. A time that cannot be represented maps to the nearest that can.
     pub fn map_wall_time(self, wall: NaiveDateTime) -> WallTimeMapping {
         let wall_s = wall.and_utc().timestamp();
         let fraction_ns = wall.and_utc().timestamp_subsec_nanos();
@@ -64,8 +63,8 @@ impl Zone {
         }
     }
 
-    /// The first instant strictly after `from` at which the clocks show `wall` or, where they are set
-    /// forward over it, more; `None`: they showed it before and do not again.
+    /// Returns the first instant strictly after `from` at which the clocks show `wall` or, where they are set forward
+    /// over it, more; `None`: they showed it before and do not again.
     pub(crate) fn next_wall_time(
         self,
         wall: NaiveDateTime,
@@ -79,8 +78,7 @@ impl Zone {
         }
     }
 
-    /// An instant as the zone's clocks show it, with their distance from UTC: what cannot be
-    /// misunderstood.
+    /// Formats an instant as the zone's wall time with its offset from UTC, which is unambiguous.
     pub(crate) fn format_with_offset(self, at: DateTime<Utc>) -> String {
         let shown: DateTime<FixedOffset> = self.at(at);
         shown.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)

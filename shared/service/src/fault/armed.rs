@@ -1,4 +1,4 @@
-//! The point at which this process is to die, and how it dies.
+//! The armed fault point of this process, and its action.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,14 +10,14 @@ use super::POINTS;
 
 const VARIABLE: &str = "FAULT_POINT";
 
-/// What the process does at the point: [`KILL`], also without it, or [`STOP`].
+/// The variable with the action at the point: [`KILL`], also the default, or [`STOP`].
 const ACTION: &str = "FAULT_ACTION";
 const KILL: &str = "kill";
-/// The process only stops, until somebody sends SIGCONT: time for a test to strike something else
-/// while the process stands in the step.
+/// The process stops until it receives SIGCONT: time for a test to strike elsewhere while the process is inside the
+/// step.
 const STOP: &str = "stop";
 
-/// By then the signal has arrived, also on a machine where much is going on.
+/// By then the signal has arrived, even on a busy machine.
 const SIGNAL_DELIVERY_TIME: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -75,11 +75,11 @@ pub(super) fn point(name: &str) {
         if armed.stops {
             eprintln!("fault point {name}: stopping this process");
             let _ = kill_process(getpid(), Signal::STOP);
-            // Another thread may be the one to receive it, and this one must not go on meanwhile.
+            // Another thread may receive it, and this one must not go on meanwhile.
             std::thread::sleep(SIGNAL_DELIVERY_TIME);
             return;
         }
-        // Written without the logger: the line must be out before the process is gone.
+        // Written without the logger: the line must be out before the process ends.
         eprintln!("fault point {name}: killing this process");
         let _ = kill_process(getpid(), Signal::KILL);
         // The signal may take a moment to arrive; nothing after this point may happen.

@@ -9,33 +9,32 @@ use crate::settings::Program;
 /// A place between two effects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// How `FAULT_POINT` names it: the program, a full stop, the place.
+    /// Its name in `FAULT_POINT`: the program, a full stop, the place.
     pub name: &'static str,
-    /// The program that dies at it.
+    /// The program that dies there.
     pub program: Program,
-    /// The last effect before the point: who does what.
+    /// The last effect before the point: subject, verb and object.
     pub after: &'static str,
     /// The next effect, which a crash at the point prevents.
     pub before: &'static str,
-    /// What a process that dies here leaves behind, and who continues.
+    /// The state that a crash here leaves behind, and the process that continues.
     pub leaves: &'static str,
-    /// Whether the death makes a task run once more.
+    /// Whether the crash makes a task run once more.
     pub reruns: Reruns,
-    /// What must be going on for the point to be passed; empty: jobs that run, some of which fail,
-    /// and workers that die.
+    /// The condition under which the point is passed; empty: jobs that run, some of which fail, and workers that die.
     pub needs: &'static str,
 }
 
-/// How often the effects of a task happen because a process died at a point, for each idempotency key.
+/// How often a crash at a point repeats the effects of a task, for each idempotency key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reruns {
-    /// No more often than without: no task had begun, or its end was recorded.
+    /// Never: no task had begun, or its end was recorded.
     Never,
-    /// Once more: a task had begun, and nobody knew of its end.
+    /// Once: a task had begun, and its end was not recorded.
     Once,
 }
 
-/// All fault points. Each stands once in the source, and a test strikes each.
+/// All fault points. Each appears once in the source, and a test strikes each.
 pub const POINTS: &[Point] = &ALL;
 
 const ALL: [Point; scheduler::POINTS.len() + worker::POINTS.len() + console::POINTS.len()] = {
@@ -53,7 +52,7 @@ const ALL: [Point; scheduler::POINTS.len() + worker::POINTS.len() + console::POI
     all
 };
 
-/// A point whose program is the one that its name begins with.
+/// Makes a point of the program with which its name begins.
 const fn at(
     name: &'static str,
     reruns: Reruns,

@@ -1,7 +1,7 @@
-//! Liveness: whether the loops of a program still turn.
+//! Liveness: whether the loops of a program make progress.
 //!
-//! A loop that waits for a server in an outage beats all the while; only one that hangs does not.
-//! Restarting a program cures a hang, never an outage.
+//! A loop that waits for a server in an outage still beats; only a hung one does not. A restart cures a hang, never
+//! an outage.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,15 +29,15 @@ struct Loop {
     last_beat: Instant,
 }
 
-/// The pulse of one loop. Dropping it signs the loop off: one that has ended is not stuck, and
-/// whether it should have ended is for [`crate::lifecycle`] to say.
+/// The heartbeat of one loop. A drop removes the loop: one that has ended is not stuck, and [`crate::lifecycle`]
+/// judges whether it should have ended.
 #[derive(Debug)]
 pub struct Heartbeat {
     id: u64,
     liveness: Liveness,
 }
 
-/// What `/livez` answers.
+/// The body of `/livez`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) alive: bool,
@@ -53,13 +53,12 @@ struct Entry {
 }
 
 impl Liveness {
-    /// No loops: alive.
+    /// Starts without loops: alive.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Watches a loop from now on. `max_silence` should be several times what its longest round
-    /// may take, timeouts included.
+    /// Watches a loop from now on. `max_silence` should be several times its longest round, including timeouts.
     pub fn register(&self, name: impl Into<String>, max_silence: Duration) -> Heartbeat {
         let watched = Loop { name: name.into(), max_silence, last_beat: Instant::now() };
         let mut loops = self.lock();
@@ -70,7 +69,7 @@ impl Liveness {
         Heartbeat { id, liveness: self.clone() }
     }
 
-    /// Whether no loop is silent for too long.
+    /// Returns whether no loop has been silent for too long.
     pub fn is_alive(&self) -> bool {
         self.report(Instant::now()).alive
     }
@@ -90,7 +89,7 @@ impl Liveness {
                 }
             })
             .collect();
-        Report { alive: loops.iter().all(|it| it.alive), loops }
+        Report { alive: loops.iter().all(|each| each.alive), loops }
     }
 
     fn lock(&self) -> MutexGuard<'_, Loops> {
@@ -99,7 +98,7 @@ impl Liveness {
 }
 
 impl Heartbeat {
-    /// The loop turns. Once a round is enough.
+    /// Records a round of the loop. Once a round is enough.
     pub fn beat(&self) {
         if let Some(watched) = self.liveness.lock().running.get_mut(&self.id) {
             watched.last_beat = Instant::now();

@@ -8,11 +8,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// Characters of a reason that are kept.
+/// Maximum number of characters kept of a reason.
 const MAX_REASON_CHARACTERS: usize = 300;
-/// Warnings that are shown.
+/// Maximum number of warnings shown.
 const MAX_WARNINGS: usize = 50;
-/// A warning that was not repeated for so long is over.
+/// How long a warning lasts without repetition.
 const WARNING_TTL: Duration = Duration::from_mins(5);
 
 /// All conditions of a program. Cheap to clone; the clones share them.
@@ -29,7 +29,7 @@ struct Warning {
     last: Instant,
 }
 
-/// One condition: what its owner reports it with. Cheap to clone.
+/// A handle with which a condition's owner reports it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Condition {
     name: &'static str,
@@ -38,13 +38,13 @@ pub struct Condition {
 
 #[derive(Clone, Debug)]
 struct State {
-    /// `None`: ready.
+    /// The reason; `None`: ready.
     unready_reason: Option<String>,
-    /// When it last became ready or stopped being so.
+    /// When it last changed between ready and not ready.
     since: DateTime<Utc>,
 }
 
-/// What `/readyz` answers.
+/// The body of `/readyz`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) ready: bool,
@@ -72,7 +72,7 @@ struct Entry {
 }
 
 impl Readiness {
-    /// No conditions, and so not ready: nobody has said yet what the program needs.
+    /// Starts without conditions, and so not ready, because the program's needs are not known yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,14 +85,14 @@ impl Readiness {
         Condition { name, readiness: self.clone() }
     }
 
-    /// Whether there are conditions and every one holds.
+    /// Returns whether conditions exist and all hold.
     pub fn is_ready(&self) -> bool {
         let conditions = self.lock();
         !conditions.is_empty() && conditions.values().all(|state| state.unready_reason.is_none())
     }
 
-    /// Shows a warning, or another text of the same one. It has no influence on the readiness. Like a condition's
-    /// reason it must hold no secret, and is cut.
+    /// Shows a warning, or replaces its text. It does not affect readiness. Like a condition's reason it must not
+    /// contain secrets, and is cut.
     pub fn warn(&self, name: &str, text: &str, now: DateTime<Utc>) {
         let text = text.chars().take(MAX_REASON_CHARACTERS).collect();
         let last = Instant::now();
@@ -126,7 +126,7 @@ impl Readiness {
                 reason: state.unready_reason.clone(),
             })
             .collect();
-        let holding = !conditions.is_empty() && conditions.iter().all(|it| it.ready);
+        let holding = !conditions.is_empty() && conditions.iter().all(|condition| condition.ready);
         let warnings = self
             .warnings()
             .iter()
@@ -150,18 +150,18 @@ fn format_instant(instant: DateTime<Utc>) -> String {
 }
 
 impl Condition {
-    /// The name it was added under.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// It holds.
+    /// Reports that it holds.
     pub fn ready(&self, now: DateTime<Utc>) {
         self.set(None, now);
     }
 
-    /// It does not hold, and why. Everybody who can reach the health address sees the reason, so
-    /// it must hold no secret. Long ones are cut.
+    /// Reports that it does not hold, and why. Everybody who can reach the health address sees the reason, so it must
+    /// not contain secrets. Long ones are cut.
     pub fn not_ready(&self, why: &str, now: DateTime<Utc>) {
         self.set(Some(why.chars().take(MAX_REASON_CHARACTERS).collect()), now);
     }

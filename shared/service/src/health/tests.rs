@@ -1,4 +1,4 @@
-//! The server over a real socket, spoken to byte by byte.
+//! Tests of the server over a real socket, byte by byte.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -107,7 +107,7 @@ async fn a_dropped_server_gives_its_address_back() {
     let server = start(&health).await;
     let address = server.address();
     drop(server);
-    // The acceptor ends when it is polled next; until then the address is taken.
+    // The acceptor ends at its next poll; until then it holds the address.
     let again = async {
         loop {
             if let Ok(server) = HealthServer::start(address, health.clone()).await {

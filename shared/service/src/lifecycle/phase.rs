@@ -1,37 +1,37 @@
-//! The shutdown as a table: what an event makes of a phase. Pure.
+//! The shutdown as a table of phases and events. Pure.
 
-/// How far a program is on its way out.
+/// The phase of a program's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// At work.
     Running,
-    /// Nothing new is begun, running work may end.
+    /// Nothing new begins, running work may end.
     Stopping,
     /// Running work is ended.
     HardStopping,
 }
 
-/// What moves it on.
+/// An event that changes the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// SIGTERM, SIGINT, or the program's own wish.
+    /// SIGTERM, SIGINT, or the program's own request.
     Stop,
-    /// The grace is used up.
+    /// The grace is over.
     GraceOver,
-    /// A task ended well.
+    /// A task ended without an error.
     TaskDone,
     /// A task ended with an error or panicked.
     TaskBroke,
 }
 
 impl Phase {
-    /// The next phase, and whether the event is a fault that the exit status must tell.
+    /// Returns the next phase, and whether the event is a fault that the exit status must report.
     pub(super) fn next(self, event: Event) -> (Self, bool) {
         match (self, event) {
             (Self::Running, Event::Stop) => (Self::Stopping, false),
             (Self::Stopping, Event::Stop | Event::GraceOver) => (Self::HardStopping, false),
-            // Tasks run for as long as the program: one that ends by itself has left its work
-            // undone, whatever it returned. Better to be restarted whole than to go on without it.
+            // Tasks run as long as the program: one that ends by itself has left its work undone, whatever it
+            // returned. A restart is better than going on without it.
             (Self::Running, Event::TaskDone | Event::TaskBroke) => (Self::Stopping, true),
             (_, Event::TaskBroke) => (self, true),
             (_, Event::TaskDone)

@@ -12,8 +12,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches both. To be called first thing: a program that runs as process 1 of a container is
-    /// deaf to signals it does not catch, and others would die in the middle of their start.
+    /// Catches both. Call it first: a program that runs as process 1 of a container ignores signals it does not
+    /// catch, and others would die in the middle of their start.
     ///
     /// # Errors
     ///
@@ -25,9 +25,9 @@ impl Signals {
         })
     }
 
-    /// The next signal's name. Cancellation-safe: a signal is not lost with a dropped wait.
+    /// Waits for the next signal and returns its name. Cancel-safe: a dropped wait loses no signal.
     pub async fn next(&mut self) -> &'static str {
-        // A stream that has ended will never yield again; it must not look like a signal.
+        // A stream that has ended never yields again; it must not look like a signal.
         tokio::select! {
             Some(()) = self.terminate.recv() => "SIGTERM",
             Some(()) = self.interrupt.recv() => "SIGINT",

@@ -8,7 +8,7 @@ use super::table::GROUPS;
 /// Columns of the help text, as on the narrowest usual terminal.
 const WIDTH: usize = 80;
 
-/// What `--help` prints: purpose, usage, and every setting the program reads.
+/// Returns the text of `--help`: purpose, usage, and every setting the program reads.
 pub fn help(program: Program) -> String {
     let mut text = format!("{} {}\n", program.name(), env!("CARGO_PKG_VERSION"));
     wrap(&mut text, "", program.purpose());
@@ -36,7 +36,7 @@ pub fn help(program: Program) -> String {
     text
 }
 
-/// The page `docs/reference/settings.md`.
+/// Returns the page `docs/reference/settings.md`.
 pub fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| setting | default | read by |\n|---|---|---|\n");
@@ -135,7 +135,7 @@ fn readers(about: &SettingInfo) -> String {
     names.join(", ")
 }
 
-/// Keeps what Markdown would take for a link or an HTML tag as it is.
+/// Escapes characters that Markdown would take for a link or an HTML tag.
 fn escape_markdown(text: &str) -> String {
     text.replace('[', "\\[").replace(']', "\\]")
 }

@@ -1,11 +1,11 @@
-//! What is wrong with the environment, in words for the person who has to put it right.
+//! Problems of the environment, in words for the person who corrects it.
 
 use std::fmt;
 
-/// Characters of a value that a message repeats.
+/// Maximum number of characters of a value that a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 60;
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     name: String,
@@ -19,12 +19,12 @@ impl Problem {
         Self { name: name.to_owned(), value: value.map(quote_shortened), reason }
     }
 
-    /// The variable.
+    /// Returns the variable.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is wrong and what would be right.
+    /// Returns the problem and the allowed values.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -40,9 +40,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong, at once, so that a deployment is not put right one restart at a time.
+/// All problems at once, so that a deployment is not corrected one restart at a time.
 ///
-/// Displays as a headline and one line for each problem. Never holds a secret.
+/// Displays as a headline and one line for each problem. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsErrors(Vec<Problem>);
 
@@ -51,21 +51,21 @@ impl SettingsErrors {
         Self(problems)
     }
 
-    /// A problem that only the program itself could find, like params in `CRON_JOBS` that make no
-    /// job. `value` is not shown.
+    /// Makes a problem that only the program itself can find, like params in `CRON_JOBS` that make no job. `value` is
+    /// not shown.
     pub fn one(name: &str, reason: impl Into<String>) -> Self {
         Self(vec![Problem::new(name, None, reason.into())])
     }
 
-    /// Both, `other`'s last: a program that looks into a setting's value itself tells what it found
-    /// together with the rest.
+    /// Joins both, `other`'s last: a program that parses a setting's value itself reports its problems together with
+    /// the others.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// The problems, in the order of the settings table.
+    /// Returns the problems, in the order of the settings table.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }
@@ -83,7 +83,7 @@ impl fmt::Display for SettingsErrors {
 
 impl std::error::Error for SettingsErrors {}
 
-/// `text` in quotes, on one line, with its end cut off where it is long.
+/// Returns `text` in quotes, on one line, shortened if it is long.
 pub(crate) fn quote_shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{:?}… ({} bytes)", &text[..end], text.len()),

@@ -28,26 +28,26 @@ fn read_retry_defaults(reader: &mut Reader) -> Option<RetryPolicy> {
     })
 }
 
-/// What scheduler and worker have in common.
+/// The common settings of scheduler and worker.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// PostgreSQL.
+    /// The URL of PostgreSQL.
     pub database_url: ServerUrl,
     /// The same database without a pooler in between; `None`: by `database_url`.
     pub database_direct_url: Option<ServerUrl>,
     /// RabbitMQ.
     pub amqp_url: ServerUrl,
-    /// What every queue's name begins with.
+    /// The beginning of every queue's name.
     pub namespace: String,
     /// Connections to PostgreSQL; 3..=500.
     pub db_pool_size: u32,
-    /// What this process is called; letters, digits, `.`, `_`, `-`; at most 100 bytes.
+    /// The process's name; letters, digits, `.`, `_`, `-`; at most 100 bytes.
     pub instance: String,
-    /// For jobs that do not say.
+    /// Defaults for jobs that leave them out.
     pub retry: RetryPolicy,
     /// From the first signal to the hard stop.
     pub shutdown_grace: Duration,
-    /// Where health is answered; port 0 takes a free one.
+    /// The address of the health server; port 0 takes a free one.
     pub health_addr: SocketAddr,
     /// Logs.
     pub telemetry: TelemetrySettings,
@@ -55,7 +55,7 @@ pub struct ServiceSettings {
 
 impl ServiceSettings {
     fn read(reader: &mut Reader) -> Option<Self> {
-        // Each is read before any `?`, so that one problem does not hide the next.
+        // Each is parsed before any `?`, so that one problem does not hide the next.
         let database_url = reader.value(&table::DATABASE_URL);
         let database_direct_url = reader.value_if_set(&table::DATABASE_DIRECT_URL);
         let amqp_url = reader.value(&table::AMQP_URL);
@@ -84,11 +84,11 @@ impl ServiceSettings {
 /// The scheduler's settings.
 #[derive(Clone, Debug)]
 pub struct SchedulerSettings {
-    /// What it has in common with the worker.
+    /// The settings in common with the worker.
     pub service: ServiceSettings,
-    /// What is put before the names of the jobs in `cron_jobs`, with a dot.
+    /// The prefix of the names of the jobs in `cron_jobs`, without its dot.
     pub job_prefix: Option<String>,
-    /// `CRON_JOBS` as given; not looked into.
+    /// `CRON_JOBS` as given; not parsed.
     pub cron_jobs: Option<String>,
     /// How long finished executions are kept; 1..=3650 days.
     pub retention_days: u32,
@@ -99,11 +99,11 @@ pub struct SchedulerSettings {
 }
 
 impl SchedulerSettings {
-    /// Reads the settings out of `variables` (usually [`super::process_environment`]).
+    /// Parses the settings in `variables` (usually [`super::process_environment`]).
     ///
     /// # Errors
     ///
-    /// Everything that is wrong, at once.
+    /// All problems at once.
     pub fn from_env(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsErrors> {
@@ -128,46 +128,46 @@ impl SchedulerSettings {
     }
 }
 
-/// Why there is no number of slots beside those of the pools.
+/// Why a number of slots beside those of the pools is refused.
 const BOTH_SLOTS: &str = "WORKER_POOLS says how many slots each pool has; leave this one out, or the \
                           numbers there";
 
-/// Why WORKER_SLOTS is refused where WORKER_POOLS names more pools.
+/// Why WORKER_SLOTS is refused if WORKER_POOLS names more pools.
 const TOO_FEW_SLOTS: &str = "WORKER_POOLS names more pools than these slots can serve; each pool needs at \
                              least one";
 
 /// The worker's settings.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
-    /// What it has in common with the scheduler.
+    /// The settings in common with the scheduler.
     pub service: ServiceSettings,
     /// The folder for the instance's lock file; may not exist yet.
     pub state_dir: PathBuf,
     /// The task catalogue; `None`: only task types compiled in.
     pub tasks: Option<PathBuf>,
-    /// At least one, none twice, each `[a-z][a-z0-9-]{0,30}`.
+    /// At least one, distinct, each `[a-z][a-z0-9-]{0,30}`.
     pub pools: Vec<String>,
-    /// Tasks at the same time; 1..=1000.
+    /// Number of tasks at the same time; 1..=1000.
     pub slots: u32,
-    /// How many of them each of `pools` has, in the same order. One may have none if there are more
-    /// pools than slots.
+    /// Number of slots of each of `pools`, in the same order. A pool may have none if there are more pools than
+    /// slots.
     pub pool_slots: Vec<u32>,
-    /// Tickets handed to one slot ahead; 1..=100.
+    /// Number of tickets that one slot receives ahead; 1..=100.
     pub prefetch: u16,
-    /// For jobs that do not say; 1 s to 1 h.
+    /// Default for jobs that leave it out; 1 s to 1 h.
     pub lease: Duration,
-    /// Types of tasks of other programs that are adopted though no worker offers them.
+    /// Types of other programs' tasks that are adopted even if no worker offers them.
     pub foreign_types: TypePatterns,
-    /// What is masked in the output of tasks; matches no empty text.
+    /// Text to mask in the output of tasks; matches no empty text.
     pub mask: Option<Regex>,
 }
 
 impl WorkerSettings {
-    /// Reads the settings out of `variables` (usually [`super::process_environment`]).
+    /// Parses the settings in `variables` (usually [`super::process_environment`]).
     ///
     /// # Errors
     ///
-    /// Everything that is wrong, at once.
+    /// All problems at once.
     pub fn from_env(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsErrors> {
@@ -211,7 +211,7 @@ impl WorkerSettings {
     }
 }
 
-/// From when on `sexton status` warns of what failed.
+/// The limits above which `sexton status` warns of failed executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedLimits {
     /// More executions than this wait for an operator.
@@ -224,28 +224,27 @@ pub struct FailedLimits {
 
 /// The settings of `sexton`.
 ///
-/// Its commands need different servers, some none; so a missing URL is a problem only for the
-/// command that asks for it.
+/// Its commands need different servers, some none; so a missing URL is a problem only for the commands that need it.
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
     database_url: Option<ServerUrl>,
     /// The same database without a pooler in between; `None`: by `database_url`.
     pub database_direct_url: Option<ServerUrl>,
     amqp_url: Option<ServerUrl>,
-    /// What every queue's name begins with.
+    /// The beginning of every queue's name.
     pub namespace: String,
-    /// From when on what failed is too much.
+    /// The limits above which failed executions are too many.
     pub failed: FailedLimits,
     /// Logs.
     pub telemetry: TelemetrySettings,
 }
 
 impl ConsoleSettings {
-    /// Reads the settings out of `variables` (usually [`super::process_environment`]).
+    /// Parses the settings in `variables` (usually [`super::process_environment`]).
     ///
     /// # Errors
     ///
-    /// Everything that is wrong, at once.
+    /// All problems at once.
     pub fn from_env(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsErrors> {
@@ -271,7 +270,7 @@ impl ConsoleSettings {
         reader.finish(settings())
     }
 
-    /// PostgreSQL.
+    /// Returns the URL of PostgreSQL.
     ///
     /// # Errors
     ///
@@ -280,7 +279,7 @@ impl ConsoleSettings {
         require_url(self.database_url.as_ref(), &table::DATABASE_URL)
     }
 
-    /// RabbitMQ.
+    /// Returns the URL of RabbitMQ.
     ///
     /// # Errors
     ///
@@ -306,7 +305,7 @@ fn read_telemetry(reader: &mut Reader) -> Option<TelemetrySettings> {
     Some(TelemetrySettings { format: format?, filter: filter? })
 }
 
-/// The host's name, fit to be an instance's.
+/// Returns the host's name as a valid instance name.
 fn host_name() -> String {
     let name = rustix::system::uname();
     let fitting = |byte: &u8| if table::is_instance_byte(*byte) { char::from(*byte) } else { '-' };

@@ -1,4 +1,4 @@
-//! Reads settings out of a set of variables and gathers whatever is wrong with them.
+//! Parses settings from a set of variables and collects their problems.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ impl Reader {
         Self { program, variables, problems: Vec::new() }
     }
 
-    /// The setting's value, from the variable or its default. `None` if there is neither, or after
-    /// a problem, which [`Reader::finish`] then reports.
+    /// Returns the setting's value, from the variable or its default. `None` if it has neither, or after a problem,
+    /// which [`Reader::finish`] then reports.
     pub(crate) fn value<R: Rule + Sync>(&mut self, setting: &Setting<R>) -> Option<R::Value> {
         debug_assert!(setting.about.programs.contains(&self.program), "{}", setting.about.name);
         let text = match (self.variables.get(setting.about.name), setting.about.fallback) {
@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// The same for a setting that is not needed by everything the program does.
+    /// Like [`Reader::value`], for a setting that only a part of the program needs.
     pub(crate) fn value_if_set<R: Rule + Sync>(
         &mut self,
         setting: &Setting<R>,
@@ -56,7 +56,7 @@ impl Reader {
         self.is_set(setting).then(|| self.value(setting)).flatten()
     }
 
-    /// Like [`Reader::value`], with a default that is found out at start.
+    /// Like [`Reader::value`], with a default that is computed at start.
     pub(crate) fn value_or<R: Rule + Sync>(
         &mut self,
         setting: &Setting<R>,
@@ -65,7 +65,7 @@ impl Reader {
         if self.is_set(setting) { self.value(setting) } else { Some(derive(self)) }
     }
 
-    /// Says that a setting does not go with the others; nothing if it is not set.
+    /// Reports that a setting conflicts with the others; nothing if it is not set.
     pub(crate) fn refuse_if_set<R: Rule + Sync>(&mut self, setting: &Setting<R>, reason: &str) {
         if let Some(text) = self.variables.get(setting.about.name) {
             let shown = (!setting.about.secret).then_some(text.as_str());
@@ -73,22 +73,22 @@ impl Reader {
         }
     }
 
-    /// Says that a setting, set or not, does not go with the others.
+    /// Reports that a setting, set or not, conflicts with the others.
     pub(crate) fn refuse<R: Rule + Sync>(&mut self, setting: &Setting<R>, reason: &str) {
         let text = self.variables.get(setting.about.name).map(String::as_str);
         let shown = text.filter(|_| !setting.about.secret);
         self.problems.push(Problem::new(setting.about.name, shown, reason.to_owned()));
     }
 
-    /// A path from a variable that is not ours.
+    /// Returns a path from a variable of another program.
     pub(crate) fn foreign_path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(name).map(PathBuf::from)
     }
 
-    /// The settings, or every problem: of those that were read, and of names that nobody knows.
+    /// Returns the settings, or every problem: of the settings, and of unknown names.
     pub(crate) fn finish<T>(mut self, settings: Option<T>) -> Result<T, SettingsErrors> {
         let unknown_names = self.variables.iter().filter_map(|(name, value)| {
-            // The value stays unseen: it may be a secret under a misspelt name.
+            // The value is not shown: it may be a secret under a misspelt name.
             unknown::unknown_name_problem(name, value)
                 .map(|reason| Problem::new(name, None, reason))
         });

@@ -1,4 +1,4 @@
-//! The kinds of values: how a text becomes one, and what is allowed, in words.
+//! The kinds of values: how a text is parsed, and the allowed values, in words.
 //!
 //! A rule's reason and its `allowed` never repeat the text: the caller shows it, or must not.
 
@@ -16,20 +16,20 @@ pub(crate) use self::pools::{PoolList, distribute_slots};
 use super::server_url::{ServerKind, ServerUrl};
 use crate::telemetry::LogFilter;
 
-/// Memory of a compiled pattern, in bytes, and again of its lazily built automaton.
+/// Memory limit of a compiled pattern, in bytes, and again of its lazily built automaton.
 const PATTERN_MEMORY: usize = 1 << 20;
 
-/// How a text becomes a value.
+/// A rule that parses a text into a value.
 pub(crate) trait Rule {
-    /// What comes out.
+    /// The value's type.
     type Value;
-    /// The value, or the reason why the text is not valid.
+    /// Returns the value, or the reason why the text is invalid.
     fn parse(&self, text: &str) -> Result<Self::Value, String>;
-    /// What is allowed, as a phrase.
+    /// Returns the allowed values, as a phrase.
     fn allowed(&self) -> String;
 }
 
-/// A whole number in a range; both ends belong to it.
+/// A whole number in a range, both ends included.
 pub(crate) struct Whole {
     pub(crate) min: u32,
     pub(crate) max: u32,
@@ -57,7 +57,7 @@ impl Rule for Whole {
 /// A number of days, or for ever: `None`.
 pub(crate) struct Days(pub(crate) Whole);
 
-/// How that is written.
+/// The word for that.
 const FOREVER: &str = "forever";
 
 impl Rule for Days {
@@ -87,7 +87,7 @@ impl Rule for Milliseconds {
     }
 }
 
-/// A number that may have a fraction, in a range; both ends belong to it.
+/// A number in a range, both ends included, perhaps with a fraction.
 pub(crate) struct Decimal {
     pub(crate) min: f64,
     pub(crate) max: f64,
@@ -131,7 +131,7 @@ impl Rule for Server {
     }
 }
 
-/// A short name out of a narrow alphabet.
+/// A short name from a narrow alphabet.
 pub(crate) struct Name {
     pub(crate) allowed: &'static str,
     pub(crate) max_bytes: usize,
@@ -177,7 +177,7 @@ impl Rule for Text {
     }
 }
 
-/// A regular expression that matches something, and not nothing.
+/// A regular expression that does not match the empty text.
 pub(crate) struct Pattern {
     pub(crate) max_bytes: usize,
 }
@@ -213,7 +213,7 @@ impl Rule for Pattern {
     }
 }
 
-/// Task types by name or by a beginning, see [`TypePatterns`].
+/// Task types by name or prefix, see [`TypePatterns`].
 pub(crate) struct TypeList;
 
 impl Rule for TypeList {
@@ -231,7 +231,7 @@ impl Rule for TypeList {
     }
 }
 
-/// A path. Reading the setting does not check that the file exists.
+/// A path. Parsing does not check that the file exists.
 pub(crate) struct FilePath;
 
 impl Rule for FilePath {
@@ -261,7 +261,7 @@ impl Rule for Address {
     }
 }
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -289,7 +289,7 @@ impl Rule for Format {
     }
 }
 
-/// Which log lines are written.
+/// A filter of log lines.
 pub(crate) struct Filter;
 
 impl Rule for Filter {

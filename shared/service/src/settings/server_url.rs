@@ -1,17 +1,17 @@
-//! The URL of a server, with a password inside that must not come out by accident.
+//! The URL of a server, which protects the password in it.
 //!
-//! `Debug` and `Display` show scheme, user, host, port and path. The password and the query (which
-//! may hold one too) are shown by [`ServerUrl::expose`] alone. No error repeats any of the text:
-//! a URL that cannot be read may have its password anywhere.
+//! `Debug` and `Display` show scheme, user, host, port and path. Only [`ServerUrl::expose`] shows the password and
+//! the query (which may contain one too). No error repeats any of the text: an invalid URL may have its password
+//! anywhere.
 
 use std::fmt::{self, Write as _};
 
 use url::Url;
 
-/// Longest URL, in bytes.
+/// Maximum length of a URL, in bytes.
 const MAX_URL_BYTES: usize = 4096;
 
-/// What kind of server a URL names.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
     /// `postgres://` or `postgresql://`.
@@ -39,13 +39,13 @@ pub struct ServerUrl {
 /// Why a text is no URL of such a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerUrlError {
-    /// It cannot be read as a URL at all.
+    /// It does not parse as a URL.
     #[error(
         "not a URL; a special character in the password must be percent-encoded (`@` is %40, \
          `/` is %2F, `#` is %23, `?` is %3F, `%` is %25)"
     )]
     NotUrl,
-    /// The part before `://` is another one.
+    /// It has another scheme.
     #[error("has another scheme, it must begin with {0}:// or {1}://")]
     Scheme(&'static str, &'static str),
     /// A password's special character seems to have ended the address early.
@@ -54,10 +54,10 @@ pub enum ServerUrlError {
          `/` is %2F, `#` is %23, `?` is %3F, `%` is %25)"
     )]
     Unescaped,
-    /// No host.
+    /// It has no host.
     #[error("names no host")]
     NoHost,
-    /// Longer than any sensible URL.
+    /// It exceeds the maximum length.
     #[error("is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
 }
@@ -77,8 +77,8 @@ impl ServerUrl {
         if url.scheme() != first && url.scheme() != second {
             return Err(ServerUrlError::Scheme(first, second));
         }
-        // `user:12/3@host` reads as host `user`, port 12: an `@` or `#` behind the address is
-        // nearly always the rest of a password, and would be shown as a path.
+        // `user:12/3@host` parses as host `user`, port 12: an `@` or `#` after the address is nearly always a part of
+        // a password, and would be shown as a path.
         let behind = [Some(url.path()), url.query()];
         if url.fragment().is_some() || behind.iter().flatten().any(|part| part.contains('@')) {
             return Err(ServerUrlError::Unescaped);
@@ -94,7 +94,7 @@ impl ServerUrl {
         Ok(Self { whole: text.to_owned(), shown: without_secrets(&url) })
     }
 
-    /// The whole URL, password included, for the library that connects. Never for a message.
+    /// Returns the whole URL, including the password, for the library that connects. Never for a message.
     pub fn expose(&self) -> &str {
         &self.whole
     }

@@ -1,4 +1,4 @@
-//! What a setting is: its description and the rule its value obeys.
+//! A setting: its description and the rule for its value.
 
 use super::rule::Rule;
 
@@ -14,7 +14,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The name of its binary.
+    /// Returns the name of its binary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scheduler => "scheduler",
@@ -23,7 +23,7 @@ impl Program {
         }
     }
 
-    /// What it does, in one sentence.
+    /// Returns its purpose, in one sentence.
     pub(crate) fn purpose(self) -> &'static str {
         match self {
             Self::Scheduler => {
@@ -39,31 +39,31 @@ impl Program {
     }
 }
 
-/// What holds when a variable is not set.
+/// The behaviour without the variable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fallback {
     /// The program does not start.
     Required,
-    /// The thing is left out; the words say what that means.
+    /// The feature is off; the words say what that means.
     Without(&'static str),
-    /// This text, read like a value from the environment.
+    /// The default, parsed like a value from the environment.
     Text(&'static str),
-    /// Found out at start, as the words say.
+    /// Computed at start, as the words say.
     Derived(&'static str),
 }
 
-/// The description of a setting; plain words, shown to people.
+/// The description of a setting, in plain words for people.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SettingInfo {
     /// The environment variable.
     pub(crate) name: &'static str,
-    /// What it decides, as full sentences.
+    /// The setting's meaning, in full sentences.
     pub(crate) meaning: &'static str,
-    /// What its number counts, or what kind of text it is.
+    /// The unit of its number, or the kind of its text.
     pub(crate) unit: &'static str,
-    /// What holds without it.
+    /// The behaviour without it.
     pub(crate) fallback: Fallback,
-    /// What more and less of it cost, as full sentences.
+    /// The costs of more and of less, in full sentences.
     pub(crate) trade_off: &'static str,
     /// The programs that read it.
     pub(crate) programs: &'static [Program],
@@ -71,19 +71,19 @@ pub(crate) struct SettingInfo {
     pub(crate) secret: bool,
 }
 
-/// A setting whose values obey `R`.
+/// A setting whose values follow the rule `R`.
 pub(crate) struct Setting<R> {
     pub(crate) about: SettingInfo,
     pub(crate) rule: R,
 }
 
-/// A setting of any type, for what only lists and explains them.
+/// A setting of any type, for lists and help texts.
 pub(crate) trait AnySetting: Sync {
-    /// Its description.
+    /// Returns its description.
     fn about(&self) -> &SettingInfo;
-    /// What values are allowed, as a phrase.
+    /// Returns the allowed values, as a phrase.
     fn allowed(&self) -> String;
-    /// Why `text` is not a value of it.
+    /// Returns why `text` is not a value of it.
     #[cfg(test)]
     fn refusal(&self, text: &str) -> Option<String>;
 }

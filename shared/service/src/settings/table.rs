@@ -1,7 +1,7 @@
 //! The settings, each described once.
 //!
-//! The order is the order of the documentation and of the reported problems. Texts are for the
-//! person who deploys, so they say what happens, not how it is done.
+//! The order is that of the documentation and of the reported problems. Texts are for the person who deploys, so they
+//! describe effects, not the implementation.
 
 mod failed;
 mod jobs;
@@ -26,7 +26,7 @@ pub(crate) use work::{
 
 use super::setting::AnySetting;
 
-/// A heading and what belongs under it.
+/// A heading and its settings.
 pub(crate) type Group = (&'static str, &'static [&'static dyn AnySetting]);
 
 /// All settings.

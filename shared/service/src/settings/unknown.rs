@@ -1,16 +1,16 @@
 //! Variables that look like settings but are not.
 //!
-//! A misspelt name would otherwise be ignored in silence, and the default would rule.
+//! A misspelt name would otherwise be ignored silently, and the default would apply.
 
 use sexton_model::suggest::nearest;
 
 use super::setting::Program;
 use super::table;
 
-/// Variables with these beginnings are ours.
+/// Prefixes of Sexton's variables.
 const PREFIXES: [&str; 3] = ["SEXTON_", "CRON_", "WORKER_"];
 
-/// What a worker tells a task. A task may well call `sexton`, which then finds them.
+/// Variables that a worker sets for its tasks. A task may call `sexton`, which then sees them.
 const TASK_VARIABLES: [&str; 9] = [
     "SEXTON_EXECUTION_ID",
     "SEXTON_ATTEMPT",
@@ -23,12 +23,12 @@ const TASK_VARIABLES: [&str; 9] = [
     "SEXTON_RESULT_FILE",
 ];
 
-/// The reason why `name` is a problem; `None` if it is a setting or none of our business.
+/// Returns the reason why `name` is a problem; `None` if it is a setting or belongs to another program.
 pub(crate) fn unknown_name_problem(name: &str, value: &str) -> Option<String> {
     let ours = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let known = || table::settings().map(|setting| setting.about().name);
     if !ours
-        || known().any(|it| it == name)
+        || known().any(|setting| setting == name)
         || TASK_VARIABLES.contains(&name)
         || is_service_link(name, value)
     {
@@ -40,14 +40,14 @@ pub(crate) fn unknown_name_problem(name: &str, value: &str) -> Option<String> {
     })
 }
 
-/// The reason why `name` cannot be set for `program` by its own code; `None` if it is a setting of it.
+/// Returns the reason why a caller's code cannot set `name` for `program`; `None` if it is a setting of it.
 ///
-/// In the environment most names are somebody else's. Here there is nobody else.
+/// In the environment most names belong to other programs; here none do.
 pub fn unknown_setting_reason(program: Program, name: &str) -> Option<String> {
     let of_program =
         || table::settings().filter(|setting| setting.about().programs.contains(&program));
     let mut known = of_program().map(|setting| setting.about().name);
-    if known.any(|it| it == name) {
+    if known.any(|setting| setting == name) {
         return None;
     }
     Some(match nearest(name, of_program().map(|setting| setting.about().name)) {
@@ -56,10 +56,10 @@ pub fn unknown_setting_reason(program: Program, name: &str) -> Option<String> {
     })
 }
 
-/// Kubernetes and Docker links put the addresses of neighbours into the environment under names
-/// made from the neighbour's: a service called `worker-health` yields `WORKER_HEALTH_PORT`.
+/// Kubernetes and Docker links put the addresses of neighbours into the environment under names made from the
+/// neighbour's: a service called `worker-health` yields `WORKER_HEALTH_PORT`.
 fn is_service_link(name: &str, value: &str) -> bool {
-    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|it| value.starts_with(it));
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
     let is_part = ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| {
         name.split_once("_PORT_").is_some_and(|(_, rest)| {
             rest.starts_with(|first: char| first.is_ascii_digit()) && rest.contains(protocol)

@@ -15,7 +15,7 @@ use crate::operator::{AuditContext, NewAction, notify, record_bulk_actions, tran
 use crate::{Now, Store, StoreError};
 
 /// Records an answer; returns whether it counted: `false` if the item has an answer already, or the bulk was stopped.
-/// `asked` are the params that the command saw: the answer does not cover others, and the execution is left. A
+/// `seen_params` are the params that the command saw: the answer does not cover others, and the execution is left. A
 /// resolution by the answer is the action of `by`, who ran the command, for that person's reason or else the bulk's.
 pub async fn record_answer(
     store: &Store,

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// Removes items of bulks that were done or stopped more than `days` ago, at most `most`; when fewer are left, the
+/// Removes items of bulks that were done or stopped more than `days` ago, at most `limit`; when fewer are left, the
 /// bulks too. Returns how many rows were removed; 0: none is left to remove. A bulk that is being prepared, runs or
 /// is paused is never too old.
 ///

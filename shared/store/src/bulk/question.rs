@@ -70,7 +70,7 @@ struct LockedBulk {
 }
 
 /// Collects answers for a running bulk, and asks about further items; `None`: it has no verify task, does not run, or
-/// another scheduler holds it. `fresh` yields the ids of questions and of their jobs.
+/// another scheduler holds it. `new_id` yields the ids of questions and of their jobs.
 pub async fn process_questions(
     store: &Store,
     id: i64,

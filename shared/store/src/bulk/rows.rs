@@ -26,7 +26,7 @@ pub(super) struct LockedExecution {
     pub(super) before: Value,
 }
 
-/// Returns the next items that wait, in their order; at most `most`.
+/// Returns the next items that wait, in their order; at most `limit`.
 pub(super) async fn list_open_items(
     connection: &mut PgConnection,
     id: i64,

@@ -23,7 +23,7 @@ pub struct MutedMatches {
 }
 
 /// Counts the executions that `filter` leaves out among those that had failed by `until` (`None`: until now), up to
-/// `most`.
+/// `limit`.
 ///
 /// # Errors
 ///

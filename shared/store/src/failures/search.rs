@@ -104,7 +104,7 @@ pub async fn explain(
     Ok(plans)
 }
 
-/// Counts the executions that match `filter`, up to `most`.
+/// Counts the executions that match `filter`, up to `limit`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The files that packages put into `/etc/cron.d`: what the jobs are called, and what they mean.
+//! The files that packages put into `/etc/cron.d`: the names and the meaning of their jobs.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Each file's jobs, as an operator would call them.
+/// The job names of each file.
 const NAMES: [&str; 25] = [
     "auditor",
     "certbot",

@@ -1,4 +1,4 @@
-//! The scheduler, with firings to claim, jobs of its environment and rows past retention.
+//! The scheduler, with firings to claim, jobs from its environment and rows past retention.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{Scene, count, died, until};
 const OWES: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
 
-/// A job that fires by itself once in four years, so that it fires when the test says so.
+/// A schedule that fires once in four years, so that the test decides when.
 pub(super) const SELDOM: &str = "schedule = \"0 0 29 2 *\"";
 
 /// Makes every job with a schedule due.
@@ -53,7 +53,7 @@ async fn scheduler_published() {
     let scene = Scene::new(SELDOM, ":").await;
     let env = [("FAULT_POINT", "scheduler.published")];
     let mut doomed = scene.platform.start_scheduler("s1", &env).unwrap();
-    // Without a broker the claim is left to the relay, which has points of its own.
+    // Without a broker the scheduler leaves the claim to the relay, which has its own points.
     doomed.ready().await;
     scene.sql(FALLS_DUE).await;
     died(&mut doomed, "scheduler.published").await;
@@ -113,7 +113,7 @@ const OLD_GAPS: &str = "sexton.gaps WHERE reason = 'paused'";
 const OLD_INSTANCES: &str = "sexton.instances WHERE name = 'old'";
 
 impl Scene {
-    /// An execution, a gap and an instance that are past retention.
+    /// Creates an execution, a gap and an instance that are past retention.
     async fn old_rows(&self) {
         let pool = self.platform.store().pool();
         let job = sqlx::query_scalar("SELECT id FROM sexton.jobs").fetch_one(pool).await.unwrap();

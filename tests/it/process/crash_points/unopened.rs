@@ -46,7 +46,7 @@ async fn worker_moved() {
     assert_eq!(scene.sql(early).await, 1);
     scene.worker_dies("worker.moved", &[]).await;
     scene.holds("state = 'pending' AND attempt = 1", 1).await;
-    // The original, which is back, and its copy out of the ladder.
+    // The redelivered original, and its copy out of the delay queue.
     scene.waits(scene.wire.main(), 2).await;
     scene.sql("UPDATE sexton.executions SET next_attempt_at = now()").await;
     scene.ends(scene.successors(), "worker.moved", DONE_AT_FIRST, [1, 1]).await;
@@ -72,7 +72,7 @@ async fn worker_handed_back() {
     scene.waits(scene.wire.main(), 1).await;
     scene.sql("UPDATE sexton.executions SET next_attempt_at = now()").await;
     scene.time_passes().await;
-    // The message that comes again and the ticket that the relay publishes are the same ticket.
+    // The redelivered message and the one that the relay publishes are the same ticket.
     scene.ends(scene.successors(), "worker.handed_back", DONE_AT_FIRST, [1, 1]).await;
 }
 
@@ -86,7 +86,7 @@ async fn worker_set_aside() {
     scene.delete(scene.wire.failed()).await;
     scene.wire.send(&[Message::new("not JSON")]).await;
     super::died(&mut doomed, "worker.set_aside").await;
-    // The original, which is back, and its copy.
+    // The redelivered original, and its copy.
     scene.waits(scene.wire.main(), 2).await;
     let mut heir = scene.platform.start_worker("w1", &[]).unwrap();
     heir.ready().await;
@@ -107,7 +107,7 @@ async fn worker_adopted() {
     super::died(&mut doomed, "worker.adopted").await;
     scene.holds("state = 'pending' AND attempt = 1 AND execution_key = 'order-7'", 1).await;
     scene.waits(scene.wire.main(), 1).await;
-    // The message id is the key: the message that comes again finds its execution.
+    // The message id is the key: the redelivered message finds its execution.
     scene.ends(scene.successors(), "worker.adopted", DONE_AT_FIRST, [1, 1]).await;
     scene.holds("true", 1).await;
 }
@@ -115,17 +115,17 @@ async fn worker_adopted() {
 #[tokio::test]
 async fn worker_adopted_paid() {
     let scene = Scene::plain().await;
-    // One slot, so that nobody takes the ticket that it has just published.
+    // One slot, so that no other takes the newly published ticket.
     let env = [("FAULT_POINT", "worker.adopted_paid"), ("WORKER_SLOTS", "1")];
     let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
     doomed.ready().await;
     scene.wire.send(&[Message::new(r#"{"type":"work"}"#)]).await;
     super::died(&mut doomed, "worker.adopted_paid").await;
     scene.holds("state = 'pending' AND ticket_published_at IS NOT NULL", 1).await;
-    // The message that was not acknowledged, and the ticket of the execution that was made of it.
+    // The unacknowledged message, and the ticket of the execution that the worker made of it.
     scene.waits(scene.wire.main(), 2).await;
     let successors = scene.successors();
-    // Without an id nobody can tell that the message comes again: a second execution, each run once.
+    // Without an id the redelivery cannot be recognised: a second execution, and each runs once.
     until(&scene.platform, "sexton.executions", 2).await;
     scene.ends(successors, "worker.adopted_paid", DONE_AT_FIRST, [1, 1]).await;
     scene.holds("true", 2).await;

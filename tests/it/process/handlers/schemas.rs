@@ -1,12 +1,12 @@
-//! What the params of a handler must hold, as its program says: published by the worker, and asked before anything of
-//! other params runs.
+//! The params schema of a handler, which its worker publishes and every command checks before
+//! anything runs with other params.
 
 use serde_json::{Value, json};
 use sexton_tests::platform::{CommandOutput, Platform};
 
 use super::super::{FINAL_TIMEOUT, by_hand, count, until};
 
-/// Two places at which they do not fit.
+/// Params that violate the schema in two places.
 const WRONG: &str = r#"{"parcel": {"grams": 0}, "to": "x-secret"}"#;
 
 struct Depot {
@@ -43,7 +43,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     let mut worker = depot.platform.start_handlers("w1", &[]).unwrap();
     worker.ready().await;
     let wrong = depot.file(r#"{ parcel = { grams = 0 }, to = "x-secret" }"#);
-    // Whoever asks for it is refused, and nothing is written.
+    // `--strict` refuses the file, and writes nothing.
     let ended = depot.run(&["jobs", "apply", "-f", &wrong, "--strict"], 1).await;
     assert_schema_problems(&ended.stderr);
     assert!(ended.stderr.contains("ship.toml:4: job \"a.ship\": "), "{ended}");
@@ -51,7 +51,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     let refused: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(refused["problems"].as_array().map(Vec::len), Some(2), "{ended}");
     assert_eq!(count(&depot.platform, "sexton.jobs").await, 0);
-    // Everybody else is told: the workers that will run it may come later.
+    // Without it, the command warns: the workers that will run the job may come later.
     let ended = depot.run(&["jobs", "apply", "-f", &wrong, "--dry-run"], 0).await;
     assert_schema_problems(&ended.stderr);
     let ended = depot.run(&["jobs", "apply", "-f", &wrong], 0).await;
@@ -63,7 +63,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
         (&document["misfits"][0]["job"], &document["misfits"][0]["at"]),
         (&json!("a.ship"), &json!("/parcel/grams"))
     );
-    // A trigger would run at once. Its params are those of the job with what is given here.
+    // A trigger would run at once. Its params are the job's, overridden by the arguments.
     let ended = depot.run(&["jobs", "trigger", "a.ship", "--params", WRONG], 2).await;
     assert_schema_problems(&ended.stderr);
     let half = r#"{"parcel": {"grams": 7}}"#;
@@ -78,7 +78,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     depot.run(&["jobs", "trigger", "a.ship", "--params", half], 0).await;
     let _scheduler = depot.platform.start_scheduler("s1", &[]).unwrap();
     until(&depot.platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
-    // Nobody at work says anything of it any more.
+    // No running worker publishes a schema any more.
     worker.terminate();
     worker.exit(FINAL_TIMEOUT).await;
     let wrong = depot.file(r#"{ parcel = { grams = 0 }, to = "x-secret" }"#);

@@ -1,5 +1,5 @@
-//! Money is moved between accounts by a handler while its workers die all the time; as
-//! `it::process::sql::transfers`, in small.
+//! A handler moves money between accounts while its workers are killed again and again; a small
+//! version of `it::process::sql::transfers`.
 
 use super::Shop;
 use crate::process::accounts::{RETRY, SCHEMA, Transfers};

@@ -175,8 +175,8 @@ async fn session_settings_of_a_statement_do_not_leak_into_the_settlement_or_the_
             PERFORM set_config('work_mem', '65kB', false);
             PERFORM set_config('synchronous_commit', 'off', false);
             PERFORM pg_advisory_lock(4891);
-            CREATE TEMPORARY TABLE sexton.executions (LIKE public.executions);
-            CREATE TEMPORARY TABLE sexton.attempts (LIKE public.attempts);
+            CREATE TEMPORARY TABLE executions (LIKE sexton.executions);
+            CREATE TEMPORARY TABLE attempts (LIKE sexton.attempts);
             SET ROLE pg_monitor;
             RETURN current_user;
         END $$";

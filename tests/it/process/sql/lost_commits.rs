@@ -1,4 +1,4 @@
-//! The answer to the commit is lost, or the worker wakes when its attempt is somebody else's.
+//! The answer to the commit is lost, or the worker wakes when another has its attempt.
 
 use sexton_tests::proxy::Proxy;
 
@@ -23,7 +23,7 @@ async fn a_worker_finds_a_commit_with_a_lost_answer_in_the_row() {
     proxy.swallow_answers_matching(b"commit_task", 1);
     bank.trigger("k").await;
     bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
-    // The next waits for the slot, which is free when the worker knows.
+    // The next waits for the slot, which is free when the worker knows the outcome.
     bank.trigger("next").await;
     bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     assert_eq!(bank.count("effects").await, 2);
@@ -45,7 +45,7 @@ async fn a_lost_commit_fails_the_attempt_without_an_effect() {
     let stopped = async || worker.log().contains("stopping this process").then_some(());
     bank.platform.eventually("the worker stands before the commit", FINAL_TIMEOUT, stopped).await;
     proxy.cut();
-    // Rolled back by the server, which lost its client.
+    // The server rolled it back when it lost its client.
     bank.until(
         "pg_stat_activity WHERE datname = current_database() AND application_name LIKE
          'sexton worker % tasks' AND state = 'idle in transaction'",
@@ -59,7 +59,8 @@ async fn a_lost_commit_fails_the_attempt_without_an_effect() {
     assert_eq!(bank.count("effects").await, 1);
 }
 
-/// Stands between its statement and the settlement until the attempt is lost and the next has done it.
+/// The worker is frozen between its statement and the settlement until the attempt is lost and the
+/// next one has run.
 #[tokio::test]
 async fn an_overtaken_worker_rolls_its_statement_back() {
     let bank = Bank::new("", COUNTS, "lease = \"3s\"").await;

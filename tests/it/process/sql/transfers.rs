@@ -1,4 +1,4 @@
-//! Money is moved between accounts by a statement while its workers die all the time.
+//! A statement moves money between accounts while its workers are killed again and again.
 
 use super::Bank;
 use crate::process::accounts::{RETRY, SCHEMA, Transfers};

@@ -1,4 +1,4 @@
-//! The audit goes after a time of its own, and by nobody's hand.
+//! Retention removes audit rows after their own retention time, and no person can delete them.
 
 use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_scheduler::maintenance::pruner::{Pruner, PrunerReport};
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::scheduler::Fixture;
 
-/// Actions that are so many days old, by the database's own clock.
+/// Adds operators' actions of these ages in days, by the database's own clock.
 async fn actions(f: &Fixture, days: &[i32]) {
     sqlx::query(
         "INSERT INTO sexton.operator_actions (at, actor, action)
@@ -41,7 +41,7 @@ async fn retention_removes_audit_entries_after_their_own_time_or_never() {
     assert_eq!(pass(&f, Some(400)).await, 3);
     assert_eq!(f.number("SELECT count(*) FROM sexton.operator_actions").await, 3);
     assert_eq!(f.number("SELECT audit_removed_to FROM sexton.retention").await, 3);
-    // More than a portion, with the same instant.
+    // More than one batch, all of the same instant.
     actions(&f, &[500; 2_500]).await;
     assert_eq!(pass(&f, Some(400)).await, 2_500);
     assert_eq!(pass(&f, Some(400)).await, 0);
@@ -54,7 +54,7 @@ async fn retention_keeps_every_audit_entry_for_thirty_days() {
     let forget = "SELECT removed FROM sexton.delete_old_operator_actions('infinity', NULL, 1000)";
     assert_eq!(f.number(forget).await, 1);
     assert_eq!(f.number(forget).await, 0);
-    // And only within that call.
+    // The delete is allowed only within that function.
     let by_hand = "SELECT sexton.delete_old_operator_actions('infinity', NULL, 1000); DELETE FROM sexton.operator_actions";
     let mut hand = f.db.pool().begin().await.unwrap();
     let refused = sqlx::raw_sql(by_hand).execute(&mut *hand).await.unwrap_err();

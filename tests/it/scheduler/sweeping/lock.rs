@@ -1,6 +1,6 @@
-//! The lock of a pass: kept while it lasts, and what a pass without it leaves behind.
+//! The lock of a pass: held while the pass lasts, and the state after a pass that lost it.
 //!
-//! A slow broker makes passes long: all that it says comes late.
+//! A slow broker makes passes long: each of its answers is delayed.
 
 use sexton_scheduler::background_loop::LoopError;
 use sexton_tests::namespace::{TestNamespace, amqp_url};
@@ -9,10 +9,10 @@ use sexton_tests::proxy::Proxy;
 use super::*;
 
 const LATE: Duration = Duration::from_millis(100);
-/// What one message takes at least, of those that no row knows: it is copied and confirmed by itself.
+/// The least time for each unknown message: it is copied and confirmed by itself.
 const EACH: Duration = Duration::from_millis(200);
 
-/// A graveyard of messages that no row knows, behind a proxy that must outlive it.
+/// A failed queue of unknown messages, behind a proxy that must outlive it.
 async fn foreign_messages(proxy: &Proxy, count: u32) -> Fixture {
     let namespace = TestNamespace::on(&proxy.url(&amqp_url()));
     let link = namespace.link().await;
@@ -23,7 +23,7 @@ async fn foreign_messages(proxy: &Proxy, count: u32) -> Fixture {
     f
 }
 
-/// For how long the connection that holds the lock has said nothing, in milliseconds.
+/// How long the connection that holds the lock has been idle, in milliseconds.
 async fn lock_idles(f: &Fixture) -> Option<i64> {
     sqlx::query_scalar(
         "SELECT (extract(epoch FROM clock_timestamp() - state_change) * 1000)::bigint
@@ -35,7 +35,7 @@ async fn lock_idles(f: &Fixture) -> Option<i64> {
     .unwrap()
 }
 
-/// Ends the connection that holds the lock, as soon as one does.
+/// Ends the connection that holds the lock, as soon as there is one.
 async fn end_lock(f: &Fixture) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while lock_idles(f).await.is_none() {

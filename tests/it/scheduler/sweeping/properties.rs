@@ -1,4 +1,4 @@
-//! Parked messages whose properties the client library cannot take: a pass must come past them.
+//! Parked messages whose properties the client library cannot parse: a pass must get past them.
 
 use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_scheduler::sweep::{SweepReport, Tally};

@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep};
 
 use super::fixture::{DEADLINE, executor_under, run, script, stdout, worker_program};
 
-/// An executor whose guards write down their numbers when they are started.
+/// An executor whose guards record their process ids when they start.
 struct Scene {
     folder: tempfile::TempDir,
     executor: CommandExecutor,
 }
 
 impl Scene {
-    /// Each task says the number of its guard.
+    /// Each task prints the process id of its guard.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (guard, log) = (folder.path().join("guard"), Self::log(folder.path()));
@@ -37,7 +37,7 @@ impl Scene {
         folder.join("started")
     }
 
-    /// The numbers of all guards that were started, once there are `count` of them.
+    /// The process ids of all guards that were started, once there are `count` of them.
     async fn started(&self, count: usize) -> Vec<i32> {
         let log = Self::log(self.folder.path());
         let began = Instant::now();
@@ -52,7 +52,7 @@ impl Scene {
         }
     }
 
-    /// The numbers of the guards that wait after a first task.
+    /// The process ids of the guards that wait after a first task.
     async fn waiting_guards(&self) -> Vec<i32> {
         let first = self.guard_of_a_task().await;
         let mut started = self.started(3).await;
@@ -60,7 +60,7 @@ impl Scene {
         started
     }
 
-    /// Runs a task that succeeds; returns the number of its guard.
+    /// Runs a task that succeeds; returns the process id of its guard.
     async fn guard_of_a_task(&self) -> i32 {
         let end = run(&self.executor).await;
         assert_eq!(end.outcome, Outcome::Succeeded);
@@ -68,7 +68,7 @@ impl Scene {
     }
 }
 
-/// Waits until nothing runs under the number; a zombie is nobody.
+/// Waits until no process has this id; a zombie does not count.
 async fn gone(pid: i32) {
     let began = Instant::now();
     loop {

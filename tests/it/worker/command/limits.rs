@@ -1,4 +1,4 @@
-//! What a command may use, and what it dies of when it takes more.
+//! The limits of a command, and the outcome when it exceeds one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 
 #[tokio::test]
 async fn a_command_that_uses_more_memory_than_it_may_is_killed_with_all_that_it_started() {
-    // By itself, and by a descendant in a session of its own.
+    // By itself, and by a descendant in another session.
     for eats in [
         "dd if=/dev/zero of=/dev/null bs=200M",
         "setsid dd if=/dev/zero of=/dev/null bs=200M & wait",
@@ -33,7 +33,7 @@ async fn a_command_within_its_limits_is_left_alone() {
         cpu_time: Some(Duration::from_mins(1)),
         open_files: Some(64),
     };
-    // Long enough to be looked at a few times.
+    // Long enough for several samples.
     let task = CommandTask { limits, ..script("sleep 0.5; ulimit -Sn; ulimit -St") };
     let end = run(&executor(task)).await;
     assert_eq!((&end.outcome, stdout(&end)), (&Outcome::Succeeded, vec!["64", "60"]));
@@ -46,7 +46,7 @@ async fn a_command_that_uses_up_its_processor_time_is_told_from_other_signals() 
     let Outcome::Failed { class, message } = &end.outcome else { panic!("{end:?}") };
     assert_eq!((class.as_str(), end.signal), ("cpu_time", Some(24)));
     assert_eq!(message, "a process used up its processor time, 1s");
-    // A shell in between says it with its exit code.
+    // A shell in between reports it in its exit code.
     let task = CommandTask { limits, ..script("sh -c 'while :; do :; done'; exit $?") };
     let end = run(&executor(task)).await;
     let Outcome::Failed { class, .. } = &end.outcome else { panic!("{end:?}") };

@@ -1,4 +1,4 @@
-//! What a command hands back, and the folder that it does so in.
+//! The result file of a command, and its folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use super::fixture::{
     DEADLINE, Scene, executor, executor_under, long_lease, run, script, stdout, task,
 };
 
-/// Runs a script that says its result file first.
+/// Runs a script that first prints the path of its result file.
 async fn handed_back(rest: &str) -> TaskEnd {
     let end = run(&executor(script(&format!("echo $SEXTON_RESULT_FILE; {rest}")))).await;
     let folder = Path::new(stdout(&end)[0]).parent().unwrap().to_owned();
@@ -86,7 +86,7 @@ async fn stopping_a_command_removes_its_folder() {
 
 #[tokio::test]
 async fn a_result_is_read_before_a_slow_guard_takes_the_worker_for_dead() {
-    // What a guard does that gets no processor between its last word and its end.
+    // A guard that gets no processor time between its last message and its end.
     let slow = "#!/bin/sh
         read -r start
         told=$(dd bs=65536 count=1 2>/dev/null | tr '\\0' '\\n')

@@ -1,4 +1,4 @@
-//! How a running command is stopped: timeout, cancel, shutdown, a lease that is lost.
+//! How a running command is stopped: timeout, cancel, shutdown, a lost lease.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::timeout;
 
 use super::fixture::{DEADLINE, Scene, lease, long_lease, run, run_task, stdout, task};
 
-/// Deaf to SIGTERM, and so is everything it starts.
+/// Ignores SIGTERM, as does everything it starts.
 const DEAF: &str = "trap '' TERM; echo ready >&3; (sleep 1000; :) & sleep 1000";
 
-/// Clears up on SIGTERM and claims success.
+/// Cleans up on SIGTERM and reports success.
 const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo ready >&3; sleep 1000 & wait; wait";
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_forced_stop_and_a_lost_lease_do_not_wait_for_the_grace() {
     for (hurried, outcome) in [(true, Outcome::Interrupted), (false, Outcome::LeaseLost)] {
         let scene = Scene::new();
         let mut signs = scene.signs();
-        // The grace is longer than the test's patience.
+        // The grace period is longer than the test's deadline.
         let executor = scene.shell_with_grace(DEAF, 2 * DEADLINE);
         let task = task(json!({}));
         let (supervisor, control) = long_lease();
@@ -134,7 +134,7 @@ async fn a_command_whose_guard_is_killed_is_killed_by_the_worker() {
 
 #[tokio::test]
 async fn a_command_that_kills_its_guard_at_once_is_found_all_the_same() {
-    // Mostly before the guard could tell the worker which process it had started.
+    // Mostly before the guard can report which process it has started.
     for _ in 0..20 {
         let scene = Scene::new();
         let mut signs = scene.signs();

@@ -1,4 +1,4 @@
-//! What becomes of a running command when its worker is no more, or is not itself.
+//! A running command when its worker has died, or is frozen.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use sexton_worker::executor::Executor;
 
 use super::fixture::{DEADLINE, Scene, lease, long_lease, shell, task};
 
-/// Names the FIFO to the process that plays the worker.
+/// The variable that names the FIFO for the process that plays the worker.
 const FIFO: &str = "SEXTON_TEST_FIFO";
 
-/// The lease of the process that plays the worker, in milliseconds.
+/// The variable with the lease of the process that plays the worker, in milliseconds.
 const LEASE_MS: &str = "SEXTON_TEST_LEASE_MS";
 
 /// Not a test: the process that others kill. It runs a command that never ends, under one lease.
@@ -69,7 +69,7 @@ async fn a_command_does_not_outlive_the_lease_of_a_frozen_worker() {
     assert_eq!(signs.line().await, "ready");
     kill_process(Pid::from_child(&worker), Signal::STOP).unwrap();
     signs.all_gone().await;
-    // It never came to itself: the guard did this alone.
+    // The worker never resumed: the guard did this alone.
     worker.kill().unwrap();
     worker.wait().unwrap();
 }

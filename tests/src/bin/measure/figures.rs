@@ -1,4 +1,4 @@
-//! What was measured: told as it comes, and kept for the record.
+//! The measured figures, printed at once and kept for the record.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 pub(super) struct Figures(Vec<(String, String)>);
 
 impl Figures {
-    /// One more; it is printed at once.
+    /// Adds a figure and prints it at once.
     pub(super) fn add(&mut self, what: impl Into<String>, figure: impl Into<String>) {
         let (what, figure) = (what.into(), figure.into());
         println!("{what}: {figure}");
         self.0.push((what, figure));
     }
 
-    /// All of them as a table.
+    /// All figures as a table.
     pub(super) fn table(&self) -> String {
         let mut text = "| what | measured |\n|---|---|\n".to_owned();
         for (what, figure) in &self.0 {
@@ -25,24 +25,24 @@ impl Figures {
     }
 }
 
-/// Durations in milliseconds, of which there is at least one.
+/// One or more durations in milliseconds.
 #[derive(Debug)]
 pub(super) struct Spread(Vec<f64>);
 
 impl Spread {
-    /// These, in any order.
+    /// From durations in any order.
     pub(super) fn new(mut millis: Vec<f64>) -> Self {
         millis.sort_by(f64::total_cmp);
         Self(millis)
     }
 
-    /// The smallest that at least this share (0 to 1) of them does not exceed.
+    /// The smallest duration that at least this share (0 to 1) of them does not exceed.
     pub(super) fn at(&self, share: f64) -> f64 {
         let rank = (share * self.0.len() as f64).ceil() as usize;
         self.0.get(rank.clamp(1, self.0.len()) - 1).copied().unwrap_or(f64::NAN)
     }
 
-    /// For people.
+    /// The text for people.
     pub(super) fn render(&self) -> String {
         format!("p50 {:.1} ms, p99 {:.1} ms, {} times", self.at(0.5), self.at(0.99), self.0.len())
     }

@@ -1,11 +1,11 @@
-//! `make measure`: how soon a firing starts on an idle machine, what the idle programs occupy, what a
-//! command costs, how soon a cancel arrives, and what it costs that tasks write and that jobs are many.
+//! `make measure`: how soon a firing starts on an idle machine, what the idle programs occupy, what
+//! a command costs, how soon a cancel arrives, and what much output and many jobs cost.
 //!
-//! One scheduler and one worker, one job a second for a minute (or as many seconds as `--seconds`
-//! says). The lag of a firing is its attempt's `started_at` less its nominal time, both by the
-//! database's clock. The resident memory is read before the first job exists. Afterwards, one thing at
-//! a time: [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`] and
-//! [`refusals`] are measured when they are asked for.
+//! One scheduler and one worker, one job a second for a minute (or `--seconds`). The lag of a
+//! firing is its attempt's `started_at` less its nominal time, both by the database's clock. The
+//! resident memory is read before the first job exists. Afterwards, one after the other:
+//! [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`] and [`refusals`] run only by
+//! an option.
 
 mod command;
 mod figures;
@@ -26,23 +26,23 @@ use sexton_tests::{commit, reliability};
 
 const JOB: &str = "[[job]]\nname = \"measure.tick\"\ntask = \"noop\"\nevery = \"1s\"\n";
 
-/// How soon things happen on an idle machine, and what they cost.
+/// Measures latencies on an idle machine, and costs
 #[derive(Debug, Parser)]
 struct Arguments {
     /// For how many seconds jobs fire
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Only what many jobs cost; told, and written nowhere
+    /// Only the cost of many jobs; printed, and not written into a document
     #[arg(long, conflicts_with = "report")]
     schedules: bool,
-    /// Only requeues, of so many failed executions at once; written into the section `requeues`
+    /// Only requeues, of this many failed executions at once; written into the section `requeues`
     #[arg(long, conflicts_with = "schedules", value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
     requeues: Option<i64>,
-    /// Only a pass of the sweep, over as many messages as each of these says; written into the section `sweeps`
+    /// Only a pass of the sweep, over each of these numbers of messages; written into the section `sweeps`
     #[arg(long, conflicts_with_all = ["schedules", "requeues"], value_delimiter = ',',
           value_parser = clap::value_parser!(i64).range(1_000..=10_000_000))]
     sweeps: Vec<i64>,
-    /// Only triggers, while so many tickets of another pool are refused; written into the section `refusals`
+    /// Only triggers, while this many tickets of another pool are refused; written into the section `refusals`
     #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps"],
           value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
     refusals: Option<i64>,
@@ -129,7 +129,7 @@ fn render(heading: &str, figures: &Figures) -> String {
     )
 }
 
-/// A scheduler that stays, and a worker that is stopped in the end.
+/// Starts a scheduler that stays, and a worker that is stopped in the end.
 async fn idle_and_firing(platform: &Platform, seconds: i64, figures: &mut Figures) -> Result<()> {
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     let mut worker = platform.start_worker("worker", &[])?;

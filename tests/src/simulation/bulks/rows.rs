@@ -1,4 +1,4 @@
-//! Bulks, their items and their questions, as the database holds them.
+//! Bulks, their items and their questions, as the database has them.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct Columns {
     ended_at: Option<DateTime<Utc>>,
 }
 
-/// A row of `bulks`, with what belongs to it.
+/// A row of `bulks`, with its items and questions.
 #[derive(Clone, Debug)]
 pub(in crate::simulation) struct Bulk {
     pub(in crate::simulation) id: i64,
@@ -39,7 +39,7 @@ pub(in crate::simulation) struct Bulk {
     pub(in crate::simulation) state: BulkState,
     pub(super) previewed_at: DateTime<Utc>,
     pub(super) canary_passed: bool,
-    /// Selected, done, refused, resolved and left alone, as counted.
+    /// The numbers selected, done, refused, resolved and left alone, as the row counts them.
     pub(super) counted: [i64; 5],
     pub(super) ended_at: Option<DateTime<Utc>>,
     /// By ordinal.
@@ -63,16 +63,16 @@ pub(super) struct Question {
     pub(super) answer: Option<String>,
 }
 
-/// All of them, in the order in which they were asked for.
+/// All bulks, in the order of their requests.
 pub(in crate::simulation) type Bulks = BTreeMap<i64, Bulk>;
 
 impl Bulk {
-    /// Whether this is asked first of its items.
+    /// Whether this answers for its items first.
     pub(super) fn asks(&self, whom: &str) -> bool {
         self.verify.as_deref() == Some(whom)
     }
 
-    /// The items that nobody has answered for.
+    /// The items without an answer.
     pub(super) fn unasked(&self) -> impl Iterator<Item = (i64, ExecutionId)> {
         let open = self.items.iter().filter(|(_, item)| item.state == "unasked");
         open.map(|(ordinal, item)| (*ordinal, item.execution))
@@ -83,13 +83,13 @@ impl Bulk {
         self.items.values().filter(|item| item.state == state).count()
     }
 
-    /// Questions that nobody has heard.
+    /// The questions whose answer no scheduler has read.
     pub(super) fn unheard(&self) -> impl Iterator<Item = ExecutionId> {
         self.questions.values().filter(|it| it.answer.is_none()).map(|it| it.id)
     }
 }
 
-/// Reads them.
+/// Reads all bulks.
 pub(in crate::simulation) async fn read(pool: &PgPool) -> Result<Bulks, Stop> {
     type Row = (i64, i64, Uuid, i32, String, Option<Uuid>, Option<String>);
     let columns: Vec<Columns> = sqlx::query_as(

@@ -1,11 +1,11 @@
-//! What can be found wrong.
+//! The kinds of violations.
 
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-/// A promise that was not kept.
+/// A violated invariant.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Violation {
     /// Two runs of an idempotency key were alive at once.
@@ -28,10 +28,10 @@ pub enum Violation {
         execution: Uuid,
         /// The attempt.
         attempt: i32,
-        /// By so much.
+        /// How early, in milliseconds.
         milliseconds: i64,
     },
-    /// A failed execution ran again, and nobody had asked for it.
+    /// A failed execution ran again without a requeue.
     Unasked {
         /// The execution.
         execution: Uuid,
@@ -42,7 +42,7 @@ pub enum Violation {
         execution: Uuid,
         /// The attempt.
         attempt: i32,
-        /// What the operator did.
+        /// The operator's action.
         action: String,
     },
     /// The effect of an execution had happened, and it was requeued and run again.
@@ -52,9 +52,9 @@ pub enum Violation {
         /// The attempt that ran again.
         attempt: i32,
     },
-    /// A bulk is not over, or has counted or recorded something else than it did.
+    /// A bulk has not ended, or has counted or recorded something else than it did.
     Held {
-        /// What.
+        /// The bulk, and the difference.
         what: String,
     },
     /// Two executions of a job have one key.
@@ -62,20 +62,20 @@ pub enum Violation {
         /// The key.
         key: String,
     },
-    /// An execution came to no end.
+    /// An execution did not end.
     Lost {
         /// The execution.
         execution: Uuid,
-        /// What the row says at last.
+        /// The last state of its row.
         row: String,
-        /// What was struck.
+        /// The struck fault.
         fault: String,
     },
-    /// A row says that an attempt has succeeded, and its task did not come to its end.
+    /// A row says that an attempt has succeeded, and its task did not end.
     NotRun {
         /// The execution.
         execution: Uuid,
-        /// The attempt; `None`: no attempt of it has succeeded at all.
+        /// The attempt; `None` if no attempt of it has succeeded at all.
         attempt: Option<i32>,
     },
     /// A task ran, and no row says that its attempt was opened.
@@ -87,35 +87,35 @@ pub enum Violation {
     },
     /// A firing has neither an execution nor a gap.
     LostFiring {
-        /// The first of them.
+        /// The first such firing.
         firing: DateTime<Utc>,
-        /// So many in a row.
+        /// How many follow one another.
         count: i64,
     },
-    /// A program ended, or a task of its panicked, and nobody had caused it.
+    /// A program ended, or one of its tasks panicked, without a strike.
     Crashed {
-        /// Which, and what it says.
+        /// The program, and its message.
         what: String,
     },
-    /// What must follow from a fault, or from what a hand did, did not.
+    /// A consequence of a fault, or of a person's action, did not follow.
     Undone {
-        /// What.
+        /// The missing consequence.
         what: String,
     },
-    /// The failed rows and the parked messages are not the same.
+    /// The failed rows and the parked messages differ.
     Unparked {
-        /// Which rows and messages.
+        /// The rows and messages.
         what: String,
     },
-    /// A program did not come back to work.
+    /// A program did not become ready again.
     NotReady {
-        /// Which, and what it says.
+        /// The program, and its message.
         what: String,
     },
 }
 
 impl Violation {
-    /// Which promise it is that was not kept, in a word or two; its text begins with it.
+    /// The kind in a word or two, with which the text begins.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Overlap { .. } => "overlapping runs",

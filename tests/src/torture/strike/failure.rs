@@ -1,4 +1,4 @@
-//! What must follow and does not: an error on its way up that is a broken promise, not a failed try.
+//! A missing consequence: an error that is a violation, not a failed try.
 
 use std::fmt;
 
@@ -18,22 +18,22 @@ impl fmt::Display for Breach {
 
 impl std::error::Error for Breach {}
 
-/// Fails as a broken promise unless what had to follow has.
+/// Fails with a violation unless the consequence has followed.
 pub(super) fn follows(done: bool, otherwise: &str) -> Result<()> {
     if done { Ok(()) } else { Err(undone(otherwise.to_owned())) }
 }
 
-/// The broken promise that something did not follow.
+/// The violation that something did not follow.
 pub(super) fn undone(what: String) -> Error {
     Breach(Violation::Undone { what }).into()
 }
 
-/// The broken promise that a program ended, and nobody had caused it.
+/// The violation that a program ended without a strike.
 pub(super) fn crashed(what: String) -> Error {
     Breach(Violation::Crashed { what }).into()
 }
 
-/// What came of a strike that ended with this error.
+/// The result of a strike that ended with this error.
 pub(super) fn into_outcome(error: Error) -> Result<Outcome> {
     error.downcast::<Breach>().map(|breach| Outcome::Broken(breach.0))
 }

@@ -1,4 +1,4 @@
-//! What a program and a server say to each other is lost.
+//! Loses the traffic between a program and a server.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::torture::ledger::TaskBehavior;
 use crate::torture::oracle::Violation;
 use crate::torture::{jobs, rows};
 
-/// A program that was cut off has come back by then.
+/// The limit for the return of a program that was cut off.
 const RECONNECT_TIME: Duration = Duration::from_secs(100);
 
-/// `LEASE_MS` of a worker that is to wait for an answer longer than any statement's limit.
+/// `LEASE_MS` of a worker that waits for an answer longer than any statement's limit.
 const LONG_LEASE_MS: &str = "20000";
 
 pub(super) async fn strike(
@@ -27,7 +27,7 @@ pub(super) async fn strike(
     loss: NetworkFault,
 ) -> Result<Outcome> {
     let fault = Fault::Network(program, server, loss).to_string();
-    // Silent connections of the fault before are not this one's.
+    // A new process has no silent connections from the fault before.
     arena.start(program, Role::Victim, &[])?;
     match loss {
         NetworkFault::Answer => answer(arena, program, server, &fault).await,
@@ -39,7 +39,7 @@ pub(super) async fn strike(
     }
 }
 
-/// Disturbs the network for a while in which the victim is at work.
+/// Disturbs the network for a while in which the victim works.
 async fn disturb(
     arena: &mut Arena,
     program: Program,
@@ -76,7 +76,7 @@ async fn disturb(
     Ok(struck)
 }
 
-/// The struck executions end, and the program is at work again.
+/// Waits until the struck executions have ended and the program works again.
 async fn finish(
     arena: &mut Arena,
     struck: Struck,
@@ -98,7 +98,7 @@ async fn finish(
     }
 }
 
-/// The next request of a kind comes through, and its answer does not.
+/// The next request of a kind arrives, and its answer does not.
 async fn answer(
     arena: &mut Arena,
     program: Program,
@@ -110,7 +110,7 @@ async fn answer(
     let pattern: &[u8] = match (program, server) {
         // The claim's commit.
         (Program::Scheduler, Server::PostgreSql) => b"COMMIT",
-        // What only a settlement's parameters bear: the task's own output.
+        // Only a settlement's parameters contain this: the task's own output.
         (Program::Worker, Server::PostgreSql) => b"said by torture.alone",
         // A ticket's body.
         (_, Server::RabbitMq) => b"torture.",
@@ -126,7 +126,7 @@ async fn answer(
     if lost.is_none() {
         return Ok(Outcome::Missed("no answer was lost".to_owned()));
     }
-    // The statement is carried out in this moment; its rows are there a moment later.
+    // The statement is executed at this moment; its rows are there a moment later.
     let condition = match program {
         Program::Scheduler => {
             format!("e.claimed_by = '{by}' AND e.state <> 'skipped' AND e.claimed_at >= '{begun}'")
@@ -146,12 +146,12 @@ async fn answer(
     Ok(Struck::at(at, executions).recovery(arena, fault).await)
 }
 
-/// An attempt is open, its worker does not know, and asks again when most of the lease is over.
+/// An attempt is open, its worker does not know, and repeats the open when most of the lease is over.
 async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
     arena.start(Program::Worker, Role::Victim, &[("LEASE_MS", LONG_LEASE_MS)])?;
     arena.process(Program::Worker, Role::Victim)?.try_ready().await?;
     arena.behavior(jobs::LONG_LEASE, TaskBehavior::TakesVictim(6))?;
-    // Its other load would lose the answer instead, and hold its one slot.
+    // Another execution would lose the answer instead, and hold the only slot.
     rows::change(
         arena.pool(),
         "UPDATE sexton.jobs SET next_fire_at = next_fire_at + interval '40 seconds'
@@ -165,7 +165,7 @@ async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
     require(quiet.await.is_some(), "the victims' pool did not come to rest")?;
     let pid = arena.process(Program::Worker, Role::Victim)?.pid();
     let worker = arena.worker_id(Role::Victim).await?.context("a worker without an id")?;
-    // What goes over the wire when the statement is carried out: its parameter that says who opens.
+    // The bytes of the statement's execution: its parameter that names the opener.
     let pattern = format!("{}:{pid}", name(Program::Worker, Role::Victim));
     let mine = format!(
         "e.worker_id = '{worker}' AND e.job_id = (SELECT id FROM sexton.jobs WHERE name = 'torture.leased')"

@@ -1,8 +1,8 @@
 //! A process dies at a fault point.
 //!
-//! Each point has a recipe that leads load through it. A point without one of its own is fed by the
-//! schedules and by triggers, so that a new point is struck as soon as it is listed, if load of that
-//! kind passes it.
+//! Each point has a recipe that leads load through it. A point without its own recipe is fed by the
+//! schedules and by triggers, so that a new point is struck as soon as it is listed, if load of
+//! that kind passes it.
 
 mod bulk;
 mod console;
@@ -63,7 +63,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     }
 }
 
-/// A process that is to die at a point.
+/// A process that will die at a point.
 #[derive(Clone, Copy, Debug)]
 struct CrashTarget<'a> {
     program: Program,
@@ -78,18 +78,18 @@ impl<'a> CrashTarget<'a> {
         Self { program, name }
     }
 
-    /// Sends the peer away, so that whatever there is to do, the victim does.
+    /// Stops the peer, so that the victim does all the work.
     fn alone(self, arena: &mut Arena) -> Self {
         arena.kill(self.program, Role::Peer);
         self
     }
 
-    /// Starts it.
+    /// Starts the process.
     fn start(self, arena: &mut Arena) -> Result<()> {
         self.start_with(arena, &[])
     }
 
-    /// Starts it with more in its environment.
+    /// Starts it with more environment variables.
     fn start_with(self, arena: &mut Arena, env: &[(&str, &str)]) -> Result<()> {
         let mut env = [&[("FAULT_POINT", self.name)], env].concat();
         if arena.storm.is_some() {
@@ -98,7 +98,8 @@ impl<'a> CrashTarget<'a> {
         arena.start(self.program, Role::Victim, &env)
     }
 
-    /// Waits until it is dead, or stands at the point if that is what it is to do, feeding it all the while; `None`: it did not pass the point in time.
+    /// Waits until it is dead, or has stopped at the point if it shall, and feeds it all the while;
+    /// `None`: it did not pass the point in time.
     ///
     /// # Errors
     ///
@@ -128,7 +129,7 @@ impl<'a> CrashTarget<'a> {
         Ok(None)
     }
 
-    /// The process must have died at the point and nowhere else.
+    /// Checks that the process died at the point and nowhere else.
     fn check(self, arena: &mut Arena) -> Result<()> {
         let process = arena.process(self.program, Role::Victim)?;
         let log = process.log();
@@ -144,9 +145,9 @@ impl<'a> CrashTarget<'a> {
         )))
     }
 
-    /// If it stands at the point: kills the server, and brings it back; the process stands until
-    /// [`Self::recovery`]. To be called as soon as it is known what was inside, before anything else is
-    /// done. Returns when that was, or when the process died.
+    /// If it has stopped at the point: kills the server, and brings it back; the process stays
+    /// stopped until [`Self::recovery`]. Call it as soon as the executions inside are known, before
+    /// anything else. Returns the instant of the strike, or of the process's death.
     async fn blow(self, arena: &mut Arena, died: Instant) -> Result<Instant> {
         let Some(server) = arena.storm.take() else { return Ok(died) };
         let at = Instant::now();
@@ -154,7 +155,7 @@ impl<'a> CrashTarget<'a> {
         Ok(at)
     }
 
-    /// Lets a process that stands at the point go on.
+    /// Resumes a process that has stopped at the point.
     fn go_on(self, arena: &mut Arena) -> Result<()> {
         arena.process(self.program, Role::Victim)?.resume();
         Ok(())
@@ -176,8 +177,8 @@ impl<'a> CrashTarget<'a> {
         rows::ids(arena.pool(), &last).await
     }
 
-    /// Watches the recovery. Who goes on: now the dead process's successor in its seat, now the peer
-    /// alone.
+    /// Watches the recovery. Every other time the dead process's successor under its name
+    /// continues, or the peer alone.
     async fn recovery(
         self,
         arena: &mut Arena,
@@ -197,15 +198,15 @@ impl<'a> CrashTarget<'a> {
     }
 }
 
-/// Whether a process's last words are that it dies at a point.
+/// Whether a process's last log line says that it dies at a point.
 fn died_at(log: &str, name: &str) -> bool {
     log.lines()
         .last()
         .is_some_and(|line| line == format!("fault point {name}: killing this process"))
 }
 
-/// A queue that was declared right before the broker died may come back known and dead, so that nothing
-/// is confirmed into it; a person deletes it then, as docs/operations/servers.md tells.
+/// A queue that was declared right before the broker died may come back without a leader, so that
+/// it confirms nothing; a person deletes it then, as docs/operations/servers.md says.
 pub(super) async fn mend(arena: &Arena, queue: &str) -> Result<()> {
     let mended = arena
         .until(arena.timeouts.recovery, async || {
@@ -223,12 +224,12 @@ pub(super) async fn mend(arena: &Arena, queue: &str) -> Result<()> {
     require(mended.is_some(), "a queue that came back dead could not be deleted")
 }
 
-/// What is said of a point that was not passed.
+/// The result for a point that was not passed.
 fn not_passed(name: &str) -> Outcome {
     Outcome::Missed(format!("the process did not pass {name}"))
 }
 
-/// Feeds nothing: the schedules, or what was prepared, are enough.
+/// Feeds nothing: the schedules, or the preparation, are enough.
 async fn nothing(_: &mut Arena) -> Result<()> {
     Ok(())
 }

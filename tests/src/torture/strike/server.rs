@@ -17,7 +17,7 @@ pub(super) async fn strike(
     server: Server,
     ruin: ServerFault,
 ) -> Result<Outcome> {
-    // What the last fault left is not this one's.
+    // Effects of the last fault must not count for this one.
     sleep(Duration::from_millis(500)).await;
     at_work(arena, Program::Worker, TaskBehavior::Takes(3)).await?;
     let executions = rows::ids(arena.pool(), &rows::under_way()).await?;
@@ -38,8 +38,8 @@ pub(super) async fn strike(
     }
 }
 
-/// Lets ten minutes pass for tickets that are overdue: the schedulers are patient for five. Only what
-/// is due already is changed, so that nothing runs before its time.
+/// Ages overdue tickets by ten minutes: the schedulers wait for five. Only due rows change, so that
+/// nothing runs before its time.
 async fn age(arena: &Arena) -> Result<Outcome> {
     loop {
         sleep(Duration::from_secs(3)).await;

@@ -1,4 +1,4 @@
-//! What comes from outside: faults, and people with the command or with an AMQP tool.
+//! Disturbances: faults, and people with the command or with an AMQP tool.
 
 use sexton_model::state::{Cause, State};
 
@@ -13,7 +13,7 @@ use crate::protocol::world::{
 
 impl Protocol {
     pub(crate) fn strike(&self, world: &mut World, fault: Fault) -> Result<bool, Refused> {
-        let most = self.bounds.copies;
+        let limit = self.bounds.copies;
         Ok(match fault {
             Fault::WorkerDies(who) => return self.kill_worker(world, usize::from(who)),
             Fault::SchedulerDies(who) => {
@@ -27,7 +27,7 @@ impl Protocol {
                 let worker = &mut world.workers[usize::from(who)];
                 let held = std::mem::replace(&mut worker.delivery, false);
                 if held {
-                    world.main.put(worker.number, most)?;
+                    world.main.put(worker.number, limit)?;
                 }
                 held
             }
@@ -54,9 +54,9 @@ impl Protocol {
             Fault::ConfirmLost(who) => return self.lose_confirm(world, usize::from(who)),
             Fault::PublishFails(who) => {
                 let worker = &mut world.workers[usize::from(who)];
-                let owes = matches!(worker.step, Step::Settled(_));
-                worker.step = if owes { Step::Acking } else { worker.step };
-                owes
+                let has_ticket = matches!(worker.step, Step::Settled(_));
+                worker.step = if has_ticket { Step::Acking } else { worker.step };
+                has_ticket
             }
             Fault::CutOff(who) => {
                 let step = &mut world.workers[usize::from(who)].step;
@@ -68,29 +68,29 @@ impl Protocol {
             Fault::ReleasedEarly => {
                 let early = matches!(world.row.state, State::Pending | State::Retrying)
                     && !world.row.due
-                    && take(&mut world.ladder.current);
+                    && take(&mut world.delayed.current);
                 if early {
-                    world.main.put(Number::Current, most)?;
+                    world.main.put(Number::Current, limit)?;
                 }
                 early
             }
             Fault::ParkedByBroker(number) => {
                 let parked = world.row.claimed && take(world.main.of(number));
                 if parked {
-                    world.bury(noted(number), most)?;
+                    world.put_parked(noted(number), limit)?;
                 }
                 parked
             }
             Fault::Doubled(number) => {
                 let there = *world.main.of(number) > 0;
                 if there {
-                    world.main.put(number, most)?;
+                    world.main.put(number, limit)?;
                 }
                 there
             }
-            // A foreign message that nobody has taken over is nowhere else: not ours to keep.
+            // A foreign message that was not adopted exists nowhere else, and is not Sexton's to keep.
             Fault::Wiped => world.row.claimed && wipe(world),
-            // It can also be set back, or stand still; then it says less often that a lease is over.
+            // It can also be set back, or stop; then it says less often that a lease is over.
             Fault::ClockAhead => {
                 let row = &mut world.row;
                 row.state == State::Running && !std::mem::replace(&mut row.clock_ahead, true)
@@ -99,7 +99,7 @@ impl Protocol {
                 let who = usize::from(who);
                 let moves = matches!(world.workers[who].step, Step::Moving(_)) && world.row.claimed;
                 if moves {
-                    // Whatever it changed, the message is spent.
+                    // The message is spent in any case.
                     world.hand_back(world.workers[who].number, self.fences);
                     world.workers[who].step = Step::Acking;
                 }
@@ -119,12 +119,12 @@ impl Protocol {
         if world.workers[who].step == Step::Idle {
             return Ok(false);
         }
-        // Its guard kills the task at once; no process of it survives.
+        // Its guard kills the task at once; none of its processes survives.
         world.leave(who, Holder::Dead);
         self.give_back(world, who)
     }
 
-    /// A worker that is told to stop gives back what it has not opened and interrupts what runs.
+    /// A stopping worker returns unopened tickets and interrupts its task.
     fn stop(&self, world: &mut World, who: usize) -> Result<bool, Refused> {
         match world.workers[who].step {
             Step::Received | Step::Moving(_) => self.give_back(world, who),
@@ -136,13 +136,13 @@ impl Protocol {
         }
     }
 
-    /// The copy is in its queue. A settled worker leaves the mark to others; one that moves a ticket
-    /// on publishes it once more.
+    /// The copy is in its queue. A settled worker leaves the mark to others; one that moves a ticket on publishes it
+    /// once more.
     fn lose_confirm(&self, world: &mut World, who: usize) -> Result<bool, Refused> {
         let number = world.workers[who].number;
         match world.workers[who].step {
-            Step::Settled(debt) => {
-                world.publish(debt.to, debt.number, self.bounds.copies)?;
+            Step::Settled(ticket) => {
+                world.publish(ticket.to, ticket.number, self.bounds.copies)?;
                 world.workers[who].step = Step::Acking;
             }
             Step::Moving(to) => world.publish(to, number, self.bounds.copies)?,
@@ -156,7 +156,7 @@ impl Protocol {
         world: &mut World,
         operator_action: OperatorAction,
     ) -> Result<bool, Refused> {
-        let most = self.bounds.copies;
+        let limit = self.bounds.copies;
         let state = world.row.state;
         Ok(match operator_action {
             OperatorAction::Requeue => world.operate(Cause::Requeue, self.fences),
@@ -167,10 +167,10 @@ impl Protocol {
             }
             OperatorAction::Cancel => world.operate(Cause::Cancel, self.fences),
             OperatorAction::MoveBack(kind) => {
-                let moved = world.dig(kind);
+                let moved = world.take_parked(kind);
                 if moved {
-                    world.main.put(kind.number(), most)?;
-                    // The pass may come to a copy of its own then, and take it for a second one.
+                    world.main.put(kind.number(), limit)?;
+                    // The pass may then meet its own copy, and take it for a second one.
                     world.excused |= world.sweep != Sweep::Idle;
                 }
                 moved
@@ -178,14 +178,14 @@ impl Protocol {
             OperatorAction::CopyBack(kind) => {
                 let there = *world.failed.of(kind) + *world.tail.of(kind) > 0;
                 if there {
-                    world.main.put(kind.number(), most)?;
+                    world.main.put(kind.number(), limit)?;
                 }
                 there
             }
             OperatorAction::MoveAway(number) => {
                 let moved = world.row.claimed && take(world.main.of(number));
                 if moved {
-                    world.publish(Queue::Failed, number, most)?;
+                    world.publish(Queue::Failed, number, limit)?;
                     world.excused = true;
                 }
                 moved
@@ -201,7 +201,7 @@ fn noted(number: Number) -> Parked {
     }
 }
 
-/// The message in the sweep's hand returns to where it was.
+/// The sweep's message returns to its position.
 fn kill_sweep(world: &mut World) -> bool {
     let Sweep::Pass { hand, .. } = world.sweep else { return false };
     if let HeldMessage::Got(kind) | HeldMessage::Judged(kind, _) | HeldMessage::Copied(kind) = hand
@@ -212,9 +212,9 @@ fn kill_sweep(world: &mut World) -> bool {
     true
 }
 
-/// Queues and deliveries are gone; processes go on.
+/// Queues and deliveries are lost; processes go on.
 fn wipe(world: &mut World) -> bool {
-    (world.main, world.ladder) = (Tickets::default(), Tickets::default());
+    (world.main, world.delayed) = (Tickets::default(), Tickets::default());
     (world.failed, world.tail) = (FailedQueue::default(), FailedQueue::default());
     for worker in &mut world.workers {
         worker.delivery = false;

@@ -1,4 +1,4 @@
-//! What each process does, one effect at a time.
+//! The steps of each process, one effect at a time.
 
 mod disturbances;
 mod scheduler;

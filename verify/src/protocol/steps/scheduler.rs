@@ -1,4 +1,4 @@
-//! A scheduler's way of a ticket: claim or take, publish, mark.
+//! A scheduler's steps with a ticket: claim or take, publish, mark.
 
 use crate::explorer::Refused;
 use crate::protocol::Protocol;
@@ -16,23 +16,23 @@ impl Protocol {
         if who >= usize::from(self.bounds.schedulers) {
             return Ok(false);
         }
-        let debt =
+        let ticket =
             |to| Scheduler::Holding(UnpublishedTicket { number: Number::Current, fresh: true, to });
         world.schedulers[who] = match (step, world.schedulers[who]) {
             (SchedulerStep::Claim, Scheduler::Planned) => {
                 let known = world.row.claimed;
                 world.claim(true, self.fences);
-                if known { Scheduler::Idle } else { debt(Queue::Main) }
+                if known { Scheduler::Idle } else { ticket(Queue::Main) }
             }
             (SchedulerStep::Take, Scheduler::Idle)
-                if world.row.owed && !world.row.held && self.fences.works(Part::Relay) =>
+                if world.row.unpublished && !world.row.held && self.fences.works(Part::Relay) =>
             {
                 world.row.held = true;
-                debt(world.destination())
+                ticket(world.destination())
             }
-            (SchedulerStep::Publish, Scheduler::Holding(debt)) => {
-                world.publish(debt.to, debt.number, self.bounds.copies)?;
-                Scheduler::Published(debt.fresh)
+            (SchedulerStep::Publish, Scheduler::Holding(ticket)) => {
+                world.publish(ticket.to, ticket.number, self.bounds.copies)?;
+                Scheduler::Published(ticket.fresh)
             }
             (SchedulerStep::Mark, Scheduler::Published(fresh)) => {
                 world.mark(fresh, self.fences);

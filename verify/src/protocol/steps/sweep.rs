@@ -1,7 +1,7 @@
 //! The sweep of the failed queue, as in its code: take a message, *then* read its row.
 //!
-//! The failed queue is first in, first out: a pass takes what was there when it began, and reaches
-//! what came in since only if somebody else has taken messages from before it.
+//! The failed queue is first in, first out: a pass takes the messages that were there when it began, and reaches
+//! later ones only if somebody else has taken earlier ones.
 
 use sexton_model::state::State;
 use sexton_model::sweep::{ParkedRow, judge_message};
@@ -38,7 +38,7 @@ impl Protocol {
                 HeldMessage::Judged(kind, fate)
             }
             (SweepStep::Fail, HeldMessage::Judged(kind, SweepOutcome::Fail)) => {
-                // Whether it was failed now or had moved on since it was read: the message is spent.
+                // Whether it failed now or had moved on since it was read, the message is spent.
                 world.fail_unopened(kind.number(), self.fences);
                 let Sweep::Pass { hand: HeldMessage::Judged(kind, _), .. } = world.sweep else {
                     return Ok(false);
@@ -46,12 +46,12 @@ impl Protocol {
                 HeldMessage::Judged(kind, self.removal())
             }
             (SweepStep::Copy, HeldMessage::Judged(kind, SweepOutcome::Keep)) => {
-                // A clean copy: the broker's note stays behind.
+                // A clean copy, without the broker's dead-letter reason.
                 let copy = match kind.number() {
                     Number::Current => Parked::Plain,
                     Number::Overtaken => Parked::Overtaken,
                 };
-                world.bury(copy, self.bounds.copies)?;
+                world.put_parked(copy, self.bounds.copies)?;
                 HeldMessage::Copied(kind)
             }
             (
@@ -68,7 +68,7 @@ impl Protocol {
         Ok(true)
     }
 
-    /// What becomes of a message that is not true.
+    /// Returns the outcome for an outdated message.
     fn removal(&self) -> SweepOutcome {
         if self.fences.works(Part::SweepRemoves) {
             SweepOutcome::Remove
@@ -82,7 +82,7 @@ impl Protocol {
             return false;
         }
         let row = &world.row;
-        let unseen = row.state == State::Failed && !row.owed && !row.marked_in_pass && !seen;
+        let unseen = row.state == State::Failed && !row.unpublished && !row.marked_in_pass && !seen;
         if left == 0 && unseen && row.claimed && self.fences.works(Part::SweepOwes) {
             world.republish();
         }
@@ -91,9 +91,9 @@ impl Protocol {
     }
 }
 
-/// There is cause when the numbers do not fit, and once an hour when there is anything at all.
+/// A pass is due when the numbers do not match, and once an hour when the queue has any message.
 fn begin(world: &mut World) -> bool {
-    let published = world.row.claimed && world.row.state == State::Failed && !world.row.owed;
+    let published = world.row.claimed && world.row.state == State::Failed && !world.row.unpublished;
     let left = world.failed.len();
     if left == 0 && !published {
         return false;
@@ -110,7 +110,7 @@ fn ask(world: &World, kind: Parked, seen: bool) -> SweepOutcome {
 }
 
 impl World {
-    /// No pass is under way any more.
+    /// Ends the pass.
     pub(crate) fn end_pass(&mut self) {
         self.sweep = Sweep::Idle;
         self.failed = self.failed.and(std::mem::take(&mut self.tail));

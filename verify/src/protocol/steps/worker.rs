@@ -30,7 +30,7 @@ impl Protocol {
             }
             (WorkerStep::Start, Step::Opened) => Step::Acking,
             (WorkerStep::End(ending), Step::Running { cut }) => {
-                // A cancel is heard of with a renewal.
+                // A worker learns of a cancel by a renewal.
                 let cancelled = world.row.cancel && holds && !cut;
                 let seldom = matches!(ending, Ending::TimedOut | Ending::Crashed);
                 let never = (seldom && !self.bounds.budgets)
@@ -59,9 +59,9 @@ impl Protocol {
                 me.step
             }
             (WorkerStep::Settle, Step::Ran(ending)) => self.record(world, who, ending),
-            (WorkerStep::Publish, Step::Settled(debt)) => {
-                world.publish(debt.to, debt.number, self.bounds.copies)?;
-                Step::Published(debt.fresh)
+            (WorkerStep::Publish, Step::Settled(ticket)) => {
+                world.publish(ticket.to, ticket.number, self.bounds.copies)?;
+                Step::Published(ticket.fresh)
             }
             (WorkerStep::Mark, Step::Published(fresh)) => {
                 world.mark(fresh, self.fences);
@@ -81,15 +81,15 @@ impl Protocol {
         Ok(true)
     }
 
-    /// A foreign message is the first ticket itself, so its row owes none. Once the row is there, a
-    /// copy of the message finds it and is a ticket like others.
+    /// A foreign message itself is the first ticket, so its row has no unpublished one. Once the row exists, a copy
+    /// of the message finds it and is a ticket like others.
     fn adopt(&self, world: &mut World) -> bool {
-        let asks = !world.row.claimed || !self.fences.has(Fence::UniqueKey);
-        self.bounds.foreign && asks && !world.second_row && world.claim(false, self.fences)
+        let checks_key = !world.row.claimed || !self.fences.has(Fence::UniqueKey);
+        self.bounds.foreign && checks_key && !world.second_row && world.claim(false, self.fences)
     }
 
-    /// The open and, if it opened nothing, the look and its answer. They are two statements; but what
-    /// is done rests on the look alone, so a change between them is a change before both.
+    /// The open and, if it opened nothing, the read and its decision. They are two statements; but the effect depends
+    /// only on the read, so a change between them equals a change before both.
     fn ask(&self, world: &mut World, who: usize) -> Step {
         let offered = self.bounds.offers[who];
         match world.open(who, offered, self.fences) {

@@ -1,4 +1,4 @@
-//! The rules of lint about steps: those that lead past their range, and those that do not divide their field.
+//! The rules of lint about steps: those past their range, and those that do not divide their field.
 
 use crate::cron::error::Field;
 use crate::cron::fields::Fields;
@@ -8,7 +8,7 @@ use crate::job::MAX_PERIOD;
 use crate::lint::{Code, Finding, Severity};
 use crate::quoting::escaped;
 
-/// Of each field the first item whose step leaves only the number that it begins with, as `*/90` of minutes.
+/// Finds in each field the first item whose step leaves only its start, as `*/90` of minutes.
 pub(super) fn too_large(fields: Fields<'_>, name: &str) -> Vec<Finding> {
     let all = [
         (Field::Second, fields.second),
@@ -25,13 +25,13 @@ pub(super) fn too_large(fields: Fields<'_>, name: &str) -> Vec<Finding> {
     found.map(|(field, item, first)| step_too_large(field, item, first)).collect()
 }
 
-/// The only number that an item with a step of more than 1 selects.
+/// Returns the only number of an item with a step of more than 1.
 fn single_number(field: Field, item: &str, name: &str) -> Option<u8> {
     let (_, step) = item.split_once('/')?;
     if parse_number(step).ok()? == 1 {
         return None;
     }
-    // Days that only the month tells have no step, and are no such items.
+    // Relative days have no step, so they are no such items.
     let mut numbers = Item::parse(field, item, name).ok()?.numbers();
     let first = numbers.next()?;
     // The week has two Sundays.
@@ -51,7 +51,7 @@ fn step_too_large(field: Field, item: &str, first: u8) -> Finding {
     Finding::new(Code::StepTooLarge, Severity::Warning, message, instead)
 }
 
-/// What `every` calls the step, where it is a step over the whole field and no period is longer.
+/// Returns the step as `every` writes it, if it covers the whole field and no period is longer.
 fn period(field: Field, item: &str) -> Option<String> {
     let unit = match field {
         Field::Second => "s",
@@ -65,7 +65,7 @@ fn period(field: Field, item: &str) -> Option<String> {
     duration::parse(&period).is_ok_and(|length| length <= MAX_PERIOD).then_some(period)
 }
 
-/// Of the fields that go round: every 25 minutes is not `*/25`.
+/// Finds uneven steps in cyclic fields: every 25 minutes is not `*/25`.
 pub(super) fn uneven(fields: Fields<'_>) -> Vec<Finding> {
     let round = [
         (fields.second, 60_u32, "second", "s"),
@@ -77,9 +77,9 @@ pub(super) fn uneven(fields: Fields<'_>) -> Vec<Finding> {
         if step >= *size || size.is_multiple_of(step) {
             return None;
         }
-        let rest = size - (size - 1) / step * step;
+        let remaining = size - (size - 1) / step * step;
         let message = format!(
-            "*/{step} in the {field} begins anew at 0, so the last step is {rest}{unit} in place of {step}{unit}"
+            "*/{step} in the {field} begins anew at 0, so the last step is {remaining}{unit} in place of {step}{unit}"
         );
         let instead = format!("every = \"{step}{unit}\", or a step that divides {size}");
         Some(Finding::new(Code::UnevenStep, Severity::Warning, message, instead))

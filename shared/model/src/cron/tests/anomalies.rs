@@ -1,5 +1,4 @@
-//! Anomalies of a change of the clocks, compared with a walk by the minute and with the firings
-//! themselves.
+//! Anomalies of a clock change, compared with a walk by the minute and with the firings themselves.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use chrono_tz::Tz;
@@ -11,7 +10,7 @@ use super::{at, parse};
 use crate::cron::{Anomaly, AnomalyKind, Dst};
 use crate::zone::Zone;
 
-/// What the walk sees of one change: the wall times that are selected and missing, or shown twice.
+/// The walk's view of one change: the matching wall times that are skipped, or shown twice.
 #[derive(Debug, PartialEq)]
 struct Seen {
     change_s: i64,
@@ -19,7 +18,7 @@ struct Seen {
     walls: Vec<i64>,
 }
 
-/// Every change in `from_s + 1..=to_s` that the expression notices, looked for at every minute.
+/// Returns every change in `from_s + 1..=to_s` that affects the expression, checking every minute.
 fn seen(naive: &Naive, tz: Tz, from_s: i64, to_s: i64) -> Vec<Seen> {
     let selects = |wall_s: &i64| naive.selects(DateTime::from_timestamp(*wall_s, 0).unwrap());
     let mut seen = Vec::new();
@@ -41,7 +40,7 @@ fn naive_s(wall: NaiveDateTime) -> i64 {
     wall.and_utc().timestamp()
 }
 
-/// That the firings are what the anomaly says, of which the walk knows nothing.
+/// Checks the anomaly against the firings, which the walk does not use.
 fn check(anomaly: &Anomaly, firings: &[i64]) -> Result<(), TestCaseError> {
     let fires = |at: Option<DateTime<Utc>>| at.map(|at| firings.contains(&at.timestamp()));
     let (first, again) = (fires(anomaly.fires_at), fires(anomaly.again_at));
@@ -98,7 +97,7 @@ proptest! {
     }
 }
 
-/// Kind, first wall time, number of wall times, firing and second time, of the changes of 2026.
+/// Returns kind, first wall time, number of wall times, firing and second time, of the changes of 2026.
 fn reported(text: &str, zone: &str, dst: Dst) -> Vec<String> {
     let zone = Zone::parse(zone).unwrap();
     let (from, to) = (at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z"));

@@ -152,7 +152,7 @@ fn a_search_within_a_stretch_includes_both_of_its_ends_and_nothing_beyond() {
     assert_eq!(parse("0 0 1 4 *").sets.first_between(noon, midnight), Some(midnight));
 }
 
-/// The best of several runs, so that a busy machine does not decide.
+/// Takes the best of several runs, so that a busy machine does not decide.
 fn best_of_runs(work: impl Fn()) -> Duration {
     (0..30)
         .map(|_| {

@@ -1,10 +1,10 @@
-//! C8, C9 and C10 by hand, at changes of the clocks that people live through.
+//! C8, C9 and C10 by hand, at real clock changes.
 
 use super::{at, parse};
 use crate::cron::Dst;
 use crate::zone::Zone;
 
-/// The next firings after `from`, as text.
+/// Returns the next firings after `from`, as text.
 fn fired(text: &str, zone: &str, dst: Dst, from: &str, count: usize) -> Vec<String> {
     let zone = Zone::parse(zone).unwrap();
     let firings = parse(text).iter_after(at(from), zone, dst);
@@ -53,7 +53,7 @@ fn a_fixed_time_in_a_gap_fires_once_at_the_first_instant_after_it() {
             // Several in one gap, one firing.
             ("0,15,30,45 2 * * *", Vixie, GAP, &[seam, "2026-03-30T00:00:00Z"]),
             ("* 30 2 * * *", Vixie, GAP, &[seam, next_day]),
-            // Merged with what fires by itself at 03:00.
+            // Merged with the regular firing at 03:00.
             ("0 2,3 * * *", Vixie, GAP, &[seam, "2026-03-30T00:00:00Z"]),
             ("0 3 * * *", Vixie, GAP, &[seam, "2026-03-30T01:00:00Z"]),
             ("0 2,3 * * *", Skip, GAP, &[seam, "2026-03-30T00:00:00Z"]),
@@ -77,7 +77,7 @@ fn a_wildcard_fires_at_real_instants_only() {
                 "2026-03-29T00:00:00Z",
                 &["2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z"],
             ),
-            // The hour from 2 to 3 is not there.
+            // The hour from 2 to 3 does not exist.
             ("*/30 2 * * *", Vixie, GAP, &["2026-03-30T00:00:00Z", "2026-03-30T00:30:00Z"]),
             ("30 */2 * * *", Wall, GAP, &["2026-03-28T13:30:00Z", "2026-03-28T15:30:00Z"]),
             (

@@ -1,5 +1,4 @@
-//! Counting against listing: what is counted, and found from the end, is what asking for one firing
-//! after the other gives.
+//! Counting against listing: count and search from the end agree with repeated searches.
 
 use chrono::{DateTime, Duration, Utc};
 use proptest::prelude::*;
@@ -11,7 +10,7 @@ use crate::cron::{Dst, Expression};
 use crate::steps::count_steps;
 use crate::zone::Zone;
 
-/// The firings from `from` on and before `until`, one after the other; `None`: too many for a test.
+/// Returns the firings from `from` on and before `until`, one after the other; `None`: too many for a test.
 fn listed(
     expression: &Expression,
     (zone, dst): (Zone, Dst),

@@ -2,7 +2,7 @@
 
 use super::{firings, parse};
 
-/// The selected days of March 2026.
+/// Returns the selected days of March 2026.
 fn march(days: &str) -> Vec<u32> {
     let (day_of_month, day_of_week) = days.split_once(' ').unwrap();
     firings(&format!("0 0 {day_of_month} 3 {day_of_week}"), "2026-02-28T12:00:00Z", 31)

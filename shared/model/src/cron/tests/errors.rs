@@ -1,4 +1,4 @@
-//! Every refusal names the field, the item and the way out, and echoes little.
+//! Every refusal names the field, the item and a valid form, and echoes little.
 
 use super::NAME;
 use crate::cron::{

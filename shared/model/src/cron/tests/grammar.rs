@@ -1,4 +1,4 @@
-//! What is read: fields, items, macros.
+//! The accepted fields, items and macros.
 
 use super::{NAME, parse};
 use crate::cron::{Dialect, Expression, MAX_EXPRESSION_BYTES};

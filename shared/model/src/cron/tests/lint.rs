@@ -1,4 +1,4 @@
-//! Each rule finds what it is there for, and leaves alone what is like it and sound.
+//! Each rule finds its cases, and ignores similar valid ones.
 
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ fn what_is_like_a_finding_and_sound_is_left_alone() {
     ] {
         assert_eq!(found(text, "UTC", Dst::Vixie), [], "{text}");
     }
-    // Every quarter of an hour stays that; noon is there every day.
+    // Every quarter of an hour is unaffected; noon exists every day.
     for text in ["*/15 * * * *", "0 12 * * *", "30 * * * *"] {
         assert_eq!(found(text, "Europe/Vienna", Dst::Wall), [], "{text}");
     }
@@ -121,7 +121,7 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
     }
 }
 
-/// Steps of any length are read: by the parser, by lint and when the next firing is looked for.
+/// Steps of any length parse: in the parser, in lint and in the search for the next firing.
 #[test]
 fn a_step_that_no_integer_holds_selects_the_first_number_and_is_found_in_each_field() {
     let zone = Zone::parse("Europe/Vienna").unwrap();
@@ -154,8 +154,8 @@ fn a_step_that_no_integer_holds_selects_the_first_number_and_is_found_in_each_fi
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// The finding of a rule is true: of the clocks exactly where there is an anomaly that is more
-    /// than a second pass, of a day exactly where a month goes without.
+    /// Findings are true: a clock change has one exactly where an anomaly is more than a second pass, a day exactly
+    /// where a month lacks it.
     #[test]
     fn a_finding_about_the_clocks_is_there_where_an_anomaly_is(naive in expressions(), forward in any::<bool>()) {
         let text = naive.to_string();

@@ -1,5 +1,5 @@
-//! Goal: the dialect's rules one by one as tables, and the search against a walk that knows nothing
-//! of masks. Method: `naive` builds expressions from parts that it can match by arithmetic.
+//! Goal: the dialect's rules one by one as tables, and the search against a walk without masks. Method: `naive`
+//! builds expressions from parts that it can match by arithmetic.
 
 mod anomalies;
 mod answers;
@@ -34,12 +34,12 @@ fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-/// The firing after `from` in UTC.
+/// Returns the firing after `from` in UTC.
 fn next_in_utc(expression: &Expression, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
     expression.next_after(from, Zone::UTC, Dst::Vixie)
 }
 
-/// The next `count` firings after `from` in UTC, as text.
+/// Returns the next `count` firings after `from` in UTC, as text.
 fn firings(text: &str, from: &str, count: usize) -> Vec<String> {
     parse(text)
         .iter_after(at(from), Zone::UTC, Dst::Vixie)

@@ -1,5 +1,5 @@
-//! An independent reading of the rules: expressions as parts, matched by arithmetic, walked by day
-//! and second. Slow, obvious, and without a single mask.
+//! An independent implementation of the rules: expressions as parts, matched by arithmetic, walked by day and second.
+//! Slow, obvious, and without a single mask.
 
 #[path = "naive_days.rs"]
 mod days;
@@ -123,17 +123,17 @@ impl Naive {
         self.second.as_ref().map_or(second == 0, |list| list.selects(second))
     }
 
-    /// Whether C8 is about it, as the texts say.
+    /// Returns whether C8 applies, as the texts say.
     pub(super) fn wildcard(&self) -> bool {
         self.minute.starred() || self.hour.starred()
     }
 
-    /// The same with five fields.
+    /// Returns the same with five fields.
     pub(super) fn without_seconds(self) -> Self {
         Self { second: None, ..self }
     }
 
-    /// Whether it has a second of its own.
+    /// Returns whether it has a second of its own.
     pub(super) fn has_seconds(&self) -> bool {
         self.second.is_some()
     }
@@ -146,14 +146,13 @@ impl Naive {
             && self.selects_second(instant.second())
     }
 
-    /// The first match strictly after `from`, looked for second by second for `seconds`.
+    /// Returns the first match strictly after `from`, checking second by second for `seconds`.
     pub(super) fn walk_seconds(&self, from: DateTime<Utc>, seconds: i64) -> Option<DateTime<Utc>> {
         let start = from.with_nanosecond(0)?;
         (1..=seconds).map(|n| start + Duration::seconds(n)).find(|instant| self.selects(*instant))
     }
 
-    /// The first match strictly after `from`, looked for day by day for `days`, then by the
-    /// minute and second.
+    /// Returns the first match strictly after `from`, checking day by day for `days`, then by the minute and second.
     pub(super) fn walk_days(&self, from: DateTime<Utc>, days: usize) -> Option<DateTime<Utc>> {
         let selected = from.date_naive().iter_days().take(days).filter(|d| self.selects_day(*d));
         for day in selected {
@@ -177,7 +176,7 @@ fn part(min: u32, max: u32, stars: &'static [char]) -> impl Strategy<Value = Par
     let star = prop::sample::select(stars);
     let number = min..=max;
     let range = (number.clone(), number.clone()).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    // Steps beyond the field's maximum are sound, and select the start alone.
+    // Steps beyond the field's maximum are valid, and select only the start.
     let step = 1..=2 * max;
     prop_oneof![
         2 => star.clone().prop_map(Part::Any),
@@ -197,7 +196,7 @@ fn list(min: u32, max: u32, stars: &'static [char]) -> impl Strategy<Value = Lis
     parts.prop_map(move |parts| List { min, parts, days: Vec::new() })
 }
 
-/// A list of a day field, now and then with days that only the month tells.
+/// A list of a day field, sometimes with relative days.
 fn day_list(
     min: u32,
     max: u32,
@@ -214,7 +213,7 @@ fn day_list(
     prop_oneof![2 => plain, 1 => relative]
 }
 
-/// Any sound expression that fires on every day, often at an hour at which clocks change.
+/// Any valid expression that fires on every day, often at an hour at which clocks change.
 pub(super) fn daily(seconds: bool) -> impl Strategy<Value = Naive> {
     let night = prop_oneof![
         1 => list(0, 23, &['*']),
@@ -233,7 +232,7 @@ pub(super) fn daily(seconds: bool) -> impl Strategy<Value = Naive> {
     })
 }
 
-/// Any sound expression of five or six fields, names and macros aside.
+/// Any valid expression of five or six fields, without names and macros.
 pub(super) fn expressions() -> impl Strategy<Value = Naive> {
     (
         prop::option::of(list(0, 59, &['*'])),

@@ -1,4 +1,4 @@
-//! The days that depend on the month, computed for one date at a time.
+//! The relative days, computed for one date at a time.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ fn is_workday(day: NaiveDate) -> bool {
     (1..=5).contains(&day.weekday().num_days_from_sunday())
 }
 
-/// Of the month of `any`.
+/// Stays in the month of `any`.
 fn nearest_workday(any: NaiveDate, n: u32) -> Option<NaiveDate> {
     let there = any.with_day(n)?;
     (1..=31)

@@ -1,4 +1,4 @@
-//! Properties over arbitrary sound expressions, and over arbitrary text.
+//! Properties over arbitrary valid expressions, and over arbitrary text.
 
 use chrono::{DateTime, Days, Duration, Months, Timelike, Utc};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn instants() -> impl Strategy<Value = DateTime<Utc>> {
         .prop_map(|(seconds, nanos)| DateTime::from_timestamp(seconds, nanos).unwrap())
 }
 
-/// Text made of what expressions are made of, so that it gets past the first check.
+/// Text from the characters of expressions, so that it passes the first check.
 fn nearly_expressions() -> impl Strategy<Value = String> {
     const WORDS: [&str; 30] = [
         "*",

@@ -2,7 +2,7 @@
 
 use super::{firings, parse};
 
-/// The first `count` selected days from the beginning of 2026 on.
+/// Returns the first `count` selected days from the beginning of 2026 on.
 fn days(day_of_month: &str, day_of_week: &str, count: usize) -> Vec<String> {
     firings(&format!("0 0 {day_of_month} * {day_of_week}"), "2025-12-31T12:00:00Z", count)
         .iter()

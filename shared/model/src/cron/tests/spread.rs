@@ -1,4 +1,4 @@
-//! `H`: numbers that depend on the job's name, and stay what they are.
+//! `H`: numbers that depend on the job's name, and never change.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ fn of(name: &str, text: &str) -> Expression {
     Expression::parse(text, Dialect::Any, name).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Firings of a day as minutes.
+/// Returns the firings of a day as minutes.
 fn minutes(expression: &Expression, count: usize) -> Vec<i64> {
     let from = at("2025-12-31T23:59:59Z");
     let minute = |at: chrono::DateTime<chrono::Utc>| (at - from).num_minutes();
     expression.iter_after(from, Zone::UTC, Dst::Vixie).take(count).map(minute).collect()
 }
 
-/// These are promised to stay: if this test fails, every job with an `H` would move.
+/// A promise: if this test fails, every job with an `H` would move.
 #[test]
 fn a_name_keeps_its_numbers_in_every_release() {
     for (name, written, expected) in [

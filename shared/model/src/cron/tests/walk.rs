@@ -1,7 +1,7 @@
-//! The search against a walk over every minute, or second, of the days around changes of the clocks.
+//! The search against a walk over every minute, or second, of the days around clock changes.
 //!
-//! The walk knows C8 to C10 as they are written, and nothing of stretches, windows or masks: it asks
-//! chrono-tz what the clocks show, remembers what they have shown, and notices what they left out.
+//! The walk implements C8 to C10 as they are written, without windows or masks: it asks chrono-tz for the wall time,
+//! remembers the times shown, and notices skipped ones.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use super::parse;
 use crate::cron::{Dst, Expression};
 use crate::zone::Zone;
 
-/// Zones whose clocks did what others do not.
+/// Zones with unusual clock changes.
 const ZONES: [&str; 30] = [
     "Africa/Cairo",      // midnight is missing; summer time given up and taken up again
     "Africa/Casablanca", // back for Ramadan, in the middle of summer
@@ -56,8 +56,7 @@ pub(super) fn wall_s(tz: Tz, at_s: i64) -> i64 {
     at_s + i64::from(tz.offset_from_utc_datetime(&utc).fix().local_minus_utc())
 }
 
-/// Every zone with the half days within which its clocks changed, 1973 to 2040: all offsets are
-/// whole minutes then.
+/// Every zone with the half days within which its clocks changed, 1973 to 2040: all offsets are whole minutes then.
 static CHANGES: LazyLock<Vec<(Tz, Vec<i64>)>> = LazyLock::new(|| {
     let half_days = |tz: Tz| {
         (94_694_400..2_208_988_800_i64)
@@ -68,7 +67,7 @@ static CHANGES: LazyLock<Vec<(Tz, Vec<i64>)>> = LazyLock::new(|| {
     ZONES.iter().map(|name| name.parse().unwrap()).map(|tz| (tz, half_days(tz))).collect()
 });
 
-/// A zone, and an instant close to a change of its clocks.
+/// A zone, and an instant close to one of its clock changes.
 pub(super) fn changes() -> impl Strategy<Value = (Tz, i64)> {
     (0..ZONES.len(), any::<prop::sample::Index>()).prop_map(|(zone, change)| {
         let (tz, half_days) = &CHANGES[zone];
@@ -76,7 +75,7 @@ pub(super) fn changes() -> impl Strategy<Value = (Tz, i64)> {
     })
 }
 
-/// All firings in `from_s + 1..=to_s`, looked for at every step.
+/// Returns all firings in `from_s + 1..=to_s`, checking at every step.
 pub(super) fn walk(
     naive: &Naive,
     tz: Tz,
@@ -89,7 +88,7 @@ pub(super) fn walk(
     let fixed = !naive.wildcard();
     let mut shown = HashSet::new();
     let mut firings = Vec::new();
-    // Long enough before, so that a day which came twice is known.
+    // Long enough before, so that a repeated day is known.
     let begin_s = from_s - 90_000;
     let mut before_s = wall_s(tz, begin_s) - step_s;
     for at_s in (begin_s..=to_s).step_by(step_s as usize) {
@@ -113,7 +112,7 @@ fn found(expression: &Expression, tz: Tz, dst: Dst, from_s: i64, to_s: i64) -> V
     firings.take_while(|firing| *firing <= to_s).collect()
 }
 
-/// Any year that has data, any zone there is.
+/// Any year with data, any zone.
 pub(super) fn anywhere() -> impl Strategy<Value = (Zone, DateTime<Utc>)> {
     let nanos = prop_oneof![Just(0_u32), Just(1), Just(999_999_999)];
     let all: Vec<Zone> = Zone::all().collect();
@@ -138,7 +137,7 @@ proptest! {
         dst in prop::sample::select(&DSTS[..]),
         before_s in 0..172_800_i64,
     ) {
-        // Of a text with seconds, the minutes alone.
+        // Of a text with seconds, only the minutes.
         let text = naive.to_string();
         let text = if naive.has_seconds() { text.split_once(' ').unwrap().1.to_owned() } else { text };
         let naive = naive.without_seconds();
@@ -177,7 +176,7 @@ proptest! {
     ) {
         let (read, zone) = (parse(&naive.to_string()), Zone::parse(tz.name()).unwrap());
         let mut next = None;
-        // Backwards: each instant's answer is the one of the later instant, or lies between the two.
+        // Backwards: each instant's answer equals that of the later instant, or lies between the two.
         for at_s in (change_s - 90_000..change_s + 90_000).rev().step_by(450) {
             let from = DateTime::from_timestamp(at_s, 0).unwrap();
             let answer = read.next_after(from, zone, dst).unwrap();

@@ -1,4 +1,4 @@
-//! When a job fires: kinds, zones of instants, and terms.
+//! When a job fires: kinds, zones of instants, and limits.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn an_instant_without_an_offset_is_one_of_the_zone() {
     assert_eq!((job.schedule, job.past), (Schedule::At { at }, PastPolicy::Refuse));
     let job = one("at = \"2025-12-15T15:00:00Z\"\npast = \"run\"");
     assert_eq!(job.past, PastPolicy::Run);
-    // In UTC both ways of writing it are one.
+    // In UTC both notations are equal.
     assert_eq!(one("at = 2025-12-15T15:00:00").schedule, job.schedule);
 }
 
@@ -64,7 +64,7 @@ fn what_makes_no_sense_together_is_refused_in_words_that_say_what_to_write() {
             "end: 2026-06-01T00:00:00Z is before start = 2026-06-02T00:00:00Z",
         ),
         (
-            // By its clocks it is the other way round.
+            // In the zone's wall time the order is reversed.
             &format!("{cron}{vienna}start = \"2026-06-01T11:00:00Z\"\n"),
             "end = \"2026-06-01T12:00:00\"",
             "end: 2026-06-01T12:00:00 is before start = 2026-06-01T11:00:00Z",

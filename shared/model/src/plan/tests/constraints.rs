@@ -1,5 +1,5 @@
-//! Plans under drawn terms against a list made by hand: every nominal time of the schedule has one
-//! disposition, nothing is decided before it is due, and no more run than may.
+//! Plans under random limits against a list made by hand: every nominal time of the schedule has one disposition,
+//! nothing is decided before it is due, and the limit of runs holds.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::job::{Exclusions, ScheduleConstraints};
 
-/// What is drawn of a job.
+/// A random job.
 #[derive(Clone, Debug)]
 struct Drawn {
     schedule: Schedule,
@@ -24,8 +24,8 @@ impl Drawn {
         bare.with_constraints(&self.constraints, "a.b")
     }
 
-    /// The schedule's nominal times between start and end, and whether their day is excluded, by
-    /// asking for each.
+    /// Returns the schedule's nominal times between start and end, and whether their day is excluded, by asking for
+    /// each.
     fn nominal(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<(DateTime<Utc>, bool)> {
         let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie).unwrap();
         let start = self.constraints.start.map(|start| start.instant(self.zone));
@@ -97,7 +97,7 @@ prop_compose! {
     }
 }
 
-/// What became of each nominal time, as a planner does it that wakes at `wakes`.
+/// The disposition of each nominal time, by a planner that wakes at `wakes`.
 struct Ledger {
     became: BTreeMap<DateTime<Utc>, &'static str>,
     runs: u32,
@@ -111,7 +111,7 @@ impl Ledger {
     }
 
     fn wake(&mut self, job: &Drawn, table: &Timetable, now: DateTime<Utc>) {
-        // A plan that ends at the last run that may be is followed by another.
+        // A plan that ends at the limit of runs is followed by another.
         while let Some(next_fire_at) = self.cursor.filter(|cursor| table.due(*cursor) <= now) {
             let (overlap, misfire) = (Overlap::Allow, job.misfire);
             let due = PlanInput {
@@ -124,7 +124,7 @@ impl Ledger {
             };
             let left = job.constraints.runs_left(self.runs);
             let mut plan = plan_at_most(&due, left, now);
-            // As a batch of claims does it: by what was left before.
+            // Like a batch of claims: by the number of runs left before it.
             let is_last = plan.next_fire_at.is_none() && left != Some(0);
             let to = plan.next_fire_at.map_or(now, |next| next.min(now));
             plan.gaps.extend(excluded_gaps(table, self.planned_until, to, is_last));
@@ -189,8 +189,8 @@ proptest! {
                 prop_assert_eq!(became, None, "{} was not due at {}", firing, now);
             }
         }
-        prop_assert!(job.constraints.max_runs.is_none_or(|most| ledger.runs <= most));
-        // Nothing that is no firing became anything.
+        prop_assert!(job.constraints.max_runs.is_none_or(|limit| ledger.runs <= limit));
+        // Only firings have a disposition.
         let there: Vec<_> = job.nominal(began, minute(LAST)).iter().map(|(at, _)| *at).collect();
         prop_assert!(ledger.became.keys().all(|firing| there.contains(firing)));
     }
@@ -269,9 +269,9 @@ fn a_limit_is_used_up_by_the_oldest_and_what_is_due_then_is_past_the_end() {
     assert_eq!(first.firings.len(), 3);
     let next_fire_at = first.next_fire_at.unwrap();
     assert_eq!(next_fire_at, at("2026-01-01T00:00:30Z"));
-    let rest = plan_at_most(&PlanInput { next_fire_at, ..due }, Some(0), now);
-    assert_eq!((rest.firings.len(), rest.next_fire_at), (0, None));
-    assert_eq!((rest.gaps[0].count, rest.gaps[0].reason), (2, GapReason::PastEnd));
+    let plan = plan_at_most(&PlanInput { next_fire_at, ..due }, Some(0), now);
+    assert_eq!((plan.firings.len(), plan.next_fire_at), (0, None));
+    assert_eq!((plan.gaps[0].count, plan.gaps[0].reason), (2, GapReason::PastEnd));
     let all = plan_at_most(&due, Some(5), now);
     assert_eq!((all.firings.len(), all.next_fire_at), (5, Some(at("2026-01-01T00:00:50Z"))));
 }

@@ -1,4 +1,4 @@
-//! The plan as it was once made, by visiting every firing: slow, plain, and the measure of the plan.
+//! The plan by visiting every firing: slow and plain, the reference for the plan.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 use crate::job::{Misfire, MisfirePolicy, Schedule};
 use crate::plan::{Gap, GapReason, Plan, PlanInput, Timetable, before, build_rows};
 
-/// What [`crate::plan::plan`] must decide.
+/// The reference for [`crate::plan::plan`].
 pub(super) fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
-    let Stretch { firings, next } = Stretch::look(due.timetable, due.next_fire_at, now);
+    let Stretch { firings, next } = Stretch::find(due.timetable, due.next_fire_at, now);
     let dues: Vec<_> = firings.iter().map(|firing| due.timetable.due(*firing)).collect();
     let (kept_from, gaps) = not_executed(&firings, &dues, &due.misfire, now);
     Plan {
@@ -25,14 +25,14 @@ pub(super) fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
     }
 }
 
-/// The firings that are due, and the first one after them.
+/// The due firings, and the first one after them.
 struct Stretch {
     firings: Vec<DateTime<Utc>>,
     next: Option<DateTime<Utc>>,
 }
 
 impl Stretch {
-    fn look(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+    fn find(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>) -> Self {
         let mut firings = Vec::new();
         let mut next = Some(first).filter(|_| *timetable.schedule() != Schedule::None);
         while let Some(firing) = next.filter(|firing| timetable.due(*firing) <= now) {

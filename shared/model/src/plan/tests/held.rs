@@ -1,4 +1,4 @@
-//! Catch-up that is held, released, and begun at a rate.
+//! Catch-up that is held, released, and run at a rate.
 
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn a_catch_up_begins_no_faster_than_its_rate_and_what_is_on_time_does_not_wait()
     let plan = plan(&due, at("2026-01-01T03:00:30Z"));
     let waits: Vec<_> = plan.firings.iter().map(|firing| firing.after.as_secs()).collect();
     assert_eq!(waits, [0, 15, 30, 45, 60, 0]);
-    // Of what was set aside run by run, the next run goes on where the one before ended.
+    // The next run continues where the one before ended.
     let (last, held_at) = (at("2026-01-01T00:02:00Z"), at("2026-01-01T00:04:00Z"));
     for (begun, expected) in [(0, [0, 15, 30]), (3, [45, 60, 75])] {
         let plan = release(&due, begun, last, held_at);
@@ -44,7 +44,7 @@ fn a_catch_up_begins_no_faster_than_its_rate_and_what_is_on_time_does_not_wait()
 }
 
 proptest! {
-    /// What was set aside and released at once is what would have become of it without the hold.
+    /// A hold that is released at once changes nothing.
     #[test]
     fn a_hold_that_is_released_changes_nothing_but_the_instant(
         table in prop_oneof![tables(), zoned_tables()],

@@ -1,4 +1,4 @@
-//! The plan as a table of cases; `properties` has it over random schedules, policies and downtimes.
+//! The plan as a table of cases; `properties` tests it over random schedules, policies and downtimes.
 
 mod constraints;
 mod enumerated;
@@ -49,7 +49,7 @@ fn nominal(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>) -> V
         .collect()
 }
 
-/// Each firing of `plans` with what became of it, in the order of the plans; gaps spelled out.
+/// Returns each firing of `plans` with its disposition, in the order of the plans; gaps spelled out.
 fn ledger(timetable: &Timetable, plans: &[Plan]) -> Vec<(DateTime<Utc>, &'static str)> {
     let mut out = Vec::new();
     for plan in plans {

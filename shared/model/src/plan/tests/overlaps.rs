@@ -41,15 +41,15 @@ proptest! {
         prop_assert_eq!(runs(&skipped), first);
         prop_assert_eq!(allowed.gaps, skipped.gaps);
         prop_assert_eq!(allowed.firings.len(), skipped.firings.len());
-        // Of a job that queues the first runs and one waits; of one that replaces it is the newest.
+        // Of a job that queues the first runs and one waits; of one that replaces only the newest runs.
         let planned = |overlap| plan(&PlanInput { overlap, ..allow }, now).firings;
         let run_or_wait = |firings: &[Firing]| -> Vec<usize> {
             let such = |firing: &Firing| !matches!(firing.disposition, Disposition::Skipped(_));
             (0..firings.len()).filter(|index| such(&firings[*index])).collect()
         };
         let queued = planned(Overlap::Queue);
-        let most = if busy { 1 } else { 2 };
-        prop_assert_eq!(run_or_wait(&queued), (0..queued.len().min(most)).collect::<Vec<_>>());
+        let limit = if busy { 1 } else { 2 };
+        prop_assert_eq!(run_or_wait(&queued), (0..queued.len().min(limit)).collect::<Vec<_>>());
         let replaced = planned(Overlap::Replace);
         let newest: Vec<usize> = replaced.len().checked_sub(1).into_iter().collect();
         prop_assert_eq!(run_or_wait(&replaced), newest);

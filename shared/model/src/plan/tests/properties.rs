@@ -46,13 +46,13 @@ prop_compose! {
     }
 }
 
-/// A downtime: where the cursor stood, and what time it is now.
+/// A downtime: the cursor before it, and the time after it.
 pub(super) fn downtimes() -> impl Strategy<Value = (i64, i64)> {
     let length_ms = prop_oneof![0_i64..120_000, 0_i64..30_000_000, 0_i64..40_000_000];
     (1_700_000_000_000_i64..1_900_000_000_000, length_ms)
 }
 
-/// The first firing after `start_ms`, and `length_ms` after it.
+/// Returns the first firing after `start_ms`, and `length_ms` after it.
 pub(super) fn placed(
     table: &Timetable,
     (start_ms, length_ms): (i64, i64),

@@ -1,9 +1,9 @@
-//! What a plan costs, in steps: the same on every machine.
+//! The cost of a plan, in steps: the same on every machine.
 
 use super::*;
 use crate::steps::count_steps;
 
-/// A year of absence of a job, and what its plan has.
+/// Plans a year of absence of a job; returns the steps and the plan.
 fn year(table: &Timetable, misfire: Misfire) -> (u64, Plan) {
     let (from, now) = (at("2025-03-20T12:34:56Z"), at("2026-03-20T12:34:56.789Z"));
     let next_fire_at = table.next_after(from).unwrap();
@@ -48,7 +48,7 @@ fn planning_a_year_of_missed_minutes_or_seconds_is_bounded_by_the_limit() {
                 assert_eq!(accounted(&plan), missed, "{case}");
                 let rows = plan.firings.len() as u64;
                 assert!(rows <= u64::from(limit) + 61, "{rows} rows: {case}");
-                // A firing that gets a row costs a few looks at the zone.
+                // A firing that gets a row costs a few reads of the zone's data.
                 assert!(steps < 3_000 + 8 * rows, "{steps} steps, {rows} rows: {case}");
             }
         }

@@ -1,4 +1,4 @@
-//! The timetable by cases, and under drawn terms against a walk over every minute.
+//! The timetable by cases, and under random limits against a walk over every minute.
 
 use proptest::prelude::*;
 
@@ -156,7 +156,7 @@ fn minute(minute: i64) -> DateTime<Utc> {
 }
 
 prop_compose! {
-    /// Terms within nine days.
+    /// Limits within nine days.
     fn constraints()(
         start in prop::option::of(0_i64..6_000),
         end in prop::option::of(4_000_i64..12_000),
@@ -177,8 +177,8 @@ prop_compose! {
     }
 }
 
-/// Whether a period fires at a minute, by arithmetic, under terms; and whether it would but for an
-/// excluded day.
+/// Returns whether a period fires at a minute, by arithmetic, under limits; and whether it would without excluded
+/// days.
 fn fires(
     minute_of: i64,
     (period, phase): (i64, i64),

@@ -1,4 +1,4 @@
-//! Whole environments, as a deployment gives them.
+//! Whole environments, as in a deployment.
 
 use super::*;
 

@@ -1,23 +1,23 @@
-//! The pools of a worker, and how many slots each of them has.
+//! The pools of a worker, and the number of slots of each.
 
 use super::{Name, Rule, Whole};
 use crate::settings::problem::quote_shortened;
 
-/// Pools as they are given.
+/// Pools as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PoolSlots {
-    /// Each once.
+    /// The names, distinct.
     pub(crate) names: Vec<String>,
-    /// The slots of each, if they are given.
+    /// The slots of each, if given.
     pub(crate) slots: Option<Vec<u32>>,
 }
 
-/// Names, separated by commas, each with a number of slots or none with one; spaces do not count, nor
-/// does a name that is given twice without numbers.
+/// Names, separated by commas, all with a number of slots or all without; spaces do not count, nor does a repeated
+/// name without numbers.
 pub(crate) struct PoolList {
     pub(crate) name: Name,
     pub(crate) max_pools: usize,
-    /// Of one pool, and of all together.
+    /// The range for one pool, and for all together.
     pub(crate) slots: Whole,
 }
 
@@ -78,7 +78,7 @@ impl Rule for PoolList {
     }
 }
 
-/// `slots`, distributed over `pools` pools in turn.
+/// Distributes `slots` over `pools` pools in turn.
 pub(crate) fn distribute_slots(slots: u32, pools: usize) -> Vec<u32> {
     let all = u32::try_from(pools).unwrap_or(u32::MAX).max(1);
     (0..all).map(|pool| slots / all + u32::from(pool < slots % all)).collect()

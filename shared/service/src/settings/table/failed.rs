@@ -1,4 +1,4 @@
-//! From when on what failed is too much, for `sexton status`.
+//! The limits above which failed executions are too many, for `sexton status`.
 
 use crate::settings::rule::{Milliseconds, Whole};
 use crate::settings::setting::Program::Console;

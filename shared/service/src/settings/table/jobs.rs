@@ -1,4 +1,4 @@
-//! Jobs given by the environment, and what holds for jobs that do not say.
+//! Jobs from the environment, and defaults for jobs.
 
 use crate::settings::rule::{Days, Decimal, Milliseconds, Name, Text, Whole};
 use crate::settings::setting::Program::{Scheduler, Worker};

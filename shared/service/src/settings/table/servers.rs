@@ -1,4 +1,4 @@
-//! The servers, and what this process is called there.
+//! The servers, and this process's name there.
 
 use crate::settings::rule::{FilePath, Name, Server, Whole};
 use crate::settings::server_url::ServerKind;
@@ -127,7 +127,7 @@ fn is_instance(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_instance_byte)
 }
 
-/// Colons are left out: an instance and a process id are written with one between them.
+/// Colons are excluded, because one separates an instance and a process id.
 pub(crate) fn is_instance_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }

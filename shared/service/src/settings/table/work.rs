@@ -1,4 +1,4 @@
-//! What a worker runs, and how much at once.
+//! A worker's tasks, and its number of slots.
 
 use crate::settings::rule::{FilePath, Milliseconds, Name, Pattern, PoolList, TypeList, Whole};
 use crate::settings::setting::Program::Worker;

@@ -1,4 +1,4 @@
-//! The register of failures: a scheduler dies between two of its steps.
+//! The failure index: a scheduler dies between two of its steps.
 
 use anyhow::Result;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::torture::strike::Outcome;
 use crate::torture::strike::failure::follows;
 use crate::torture::strike::manual::park;
 
-/// A failure that the register has to take in again, as after an upgrade.
+/// A failure that the index has to take in again, as after an upgrade.
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let id = park(arena).await?;
     let target = CrashTarget::at(name).alone(arena);
@@ -32,7 +32,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     Ok(target.recovery(arena, at, vec![id]).await?.of_the_past())
 }
 
-/// The failure has its row, everything is brought in, and the counts are what the rows say.
+/// Whether the failure has its row, everything is taken in, and the counts agree with the rows.
 async fn registered(arena: &Arena, id: Uuid) -> Result<Option<()>> {
     let fits: bool = sqlx::query_scalar(
         "SELECT EXISTS (SELECT FROM sexton.failures WHERE execution_id = $1 AND fingerprint IS NOT NULL)

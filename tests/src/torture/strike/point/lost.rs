@@ -1,4 +1,4 @@
-//! Points on the way of an attempt whose worker is gone, or that is to end.
+//! Points of attempts whose worker is gone, or that an operator cancels.
 
 use anyhow::{Context as _, Result};
 use sexton_model::id::ExecutionId;
@@ -13,7 +13,7 @@ use crate::torture::strike::Outcome;
 use crate::torture::strike::failure::follows;
 use crate::torture::strike::process::{LONG_TASK, at_work};
 
-/// Workers were killed in the middle of their tasks, and a scheduler ends the attempts.
+/// Workers are killed in the middle of their tasks, and a scheduler ends the attempts.
 pub(super) async fn rescued(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name).alone(arena);
     at_work(arena, Program::Worker, LONG_TASK).await?;
@@ -29,7 +29,7 @@ pub(super) async fn rescued(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.recovery(arena, at, executions).await
 }
 
-/// A worker dies as it ends the attempts of its predecessor in the seat.
+/// A worker dies as it ends the attempts of its predecessor of the same name.
 pub(super) async fn inherited(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name);
     let executions = at_work(arena, Program::Worker, LONG_TASK).await?;
@@ -39,7 +39,7 @@ pub(super) async fn inherited(arena: &mut Arena, name: &str) -> Result<Outcome> 
     target.recovery(arena, at, executions).await
 }
 
-/// A frozen worker thaws when its attempt is another's.
+/// A frozen worker resumes when another has its attempt.
 pub(super) async fn late(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name);
     target.start(arena)?;
@@ -57,7 +57,7 @@ pub(super) async fn late(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.recovery(arena, at, executions).await
 }
 
-/// A task is told to end, because an operator wants it to.
+/// A task is stopped, because an operator cancels it.
 pub(super) async fn stopping(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name);
     target.start(arena)?;

@@ -1,4 +1,4 @@
-//! Points that a ticket passes only in some trouble: refused, missed, locked, early, of nobody's.
+//! Points that a ticket passes only in trouble: refused, missed, locked, early, foreign.
 
 use anyhow::{Context as _, Result};
 use sexton_model::id::ExecutionId;
@@ -37,7 +37,7 @@ pub(super) async fn refused(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.recovery(arena, at, vec![id]).await
 }
 
-/// A ticket is gone from its queue, or with its queue; for the rows, ten minutes pass.
+/// A ticket vanishes from its queue, or with its queue; for the rows, ten minutes pass.
 pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> Result<Outcome> {
     let target = CrashTarget::at(name).alone(arena);
     let id = arena.trigger(jobs::UNSERVED, None).await?;
@@ -75,7 +75,7 @@ pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> R
     target.recovery(arena, at, vec![id]).await
 }
 
-/// Somebody keeps the row locked for so long that the lease is not fresh when it is opened.
+/// The row is locked for so long that the lease is not fresh when it is opened.
 pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name).alone(arena);
     target.start(arena)?;
@@ -88,14 +88,14 @@ pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
         .execute(&mut *lock)
         .await?;
     present(arena, id).await?;
-    // More than a quarter of the lease; the worker is patient for a whole one.
+    // More than a quarter of the lease; the worker waits for a whole one.
     sleep(arena.timeouts.lease.mul_f64(0.6)).await;
     lock.rollback().await?;
     let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     target.recovery(arena, at, vec![id]).await
 }
 
-/// A task type that no worker has had for an hour.
+/// A task type that no worker has offered for an hour.
 pub(super) async fn unheard(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name).alone(arena);
     let id = arena.trigger(jobs::UNSERVED, None).await?;
@@ -133,7 +133,7 @@ pub(super) async fn stale(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.recovery(arena, at, vec![id]).await
 }
 
-/// A ticket long before it is due, which goes to the ladder.
+/// A ticket long before it is due, which goes to a delay queue.
 pub(super) async fn early(arena: &mut Arena, name: &str) -> Result<Outcome> {
     arena.behavior(jobs::LONG_RETRY, TaskBehavior::FailsFirst)?;
     let target = CrashTarget::at(name);
@@ -152,7 +152,7 @@ pub(super) async fn early(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.recovery(arena, at, vec![id]).await
 }
 
-/// Tasks that another system publishes, with a key of its own or without.
+/// Tasks that another system publishes, with a key or without.
 pub(super) async fn foreign(arena: &mut Arena, name: &str, with_key: bool) -> Result<Outcome> {
     let target = CrashTarget::at(name);
     target.start(arena)?;
@@ -170,7 +170,8 @@ pub(super) async fn foreign(arena: &mut Arena, name: &str, with_key: bool) -> Re
     target.recovery(arena, at, executions).await
 }
 
-/// A ticket before it is due, whose delay queue is gone: the broker returns it, and the worker hands it back.
+/// A ticket before it is due, whose delay queue is missing: the broker returns the copy, and the
+/// worker returns the ticket to its queue.
 pub(super) async fn handed_back(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name).alone(arena);
     let id = arena.trigger(jobs::UNSERVED, None).await?;
