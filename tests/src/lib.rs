@@ -17,8 +17,8 @@
 //! - [`retention`] removes old rows without the pruner's pauses.
 //! - [`soak`] is `make soak`: a steady load, and a verdict on what grows.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` makes it
-//! usable on the command line: it runs a command, such as `cargo test`, with both servers in its
-//! environment.
+//!   usable on the command line: it runs a command, such as `cargo test`, with both servers in its
+//!   environment.
 //!
 //! Nothing here imitates a server, and nothing waits by sleeping: a wait is for an event, with a deadline.
 

@@ -8,7 +8,7 @@
 //!
 //! An instant is a whole hour: firings lie at hours 1 to [`FIRINGS`], the clock goes that far, and an hour without a
 //! reading is the longest that is no jump. [`sexton_model::time_jump::detect_jump`] decides jumps,
-//! [`sexton_model::plan`] the dispositions of firings; see [`Plans`].
+//! [`sexton_model::plan`] the dispositions of firings; see `Plans`.
 
 mod model;
 mod operator;

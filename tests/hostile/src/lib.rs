@@ -9,7 +9,7 @@
 //! - No panic, and no overflow of a number.
 //! - What was accepted is within its limits, and written and read again it is the same.
 //! - A refusal names the place inside the input, and lists all problems at once where the reader
-//! guarantees that.
+//!   guarantees that.
 //! - Messages are bounded, and contain no terminal control: see [`error_text`].
 //!
 //! The fuzzer itself watches time and memory: `scripts/fuzz.sh`.

@@ -3,13 +3,13 @@
 //! # Guarantees
 //!
 //! - The programs that run are the binaries `scheduler`, `worker` and `sexton` that cargo has built
-//! beside this one (or those in `TEST_BIN_DIR`), in a minimal environment: no setting of the person
-//! who runs the tests reaches them.
+//!   beside this one (or those in `TEST_BIN_DIR`), in a minimal environment: no setting of the person
+//!   who runs the tests reaches them.
 //! - A dropped platform leaves nothing: programs are killed, tasks with them, then database,
 //!   namespace and folder are deleted. Also when a test panics.
 //! - A test process that is killed with SIGKILL leaves no process and no folder behind; see
-//! `lifeline`. It may leave a database on a server that outlives it; the next run of the tests
-//! drops those that are a day old.
+//!   `lifeline`. It may leave a database on a server that outlives it; the next run of the tests
+//!   drops those that are a day old.
 //!
 //! # What it does not do
 //!
