@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
     fill(&pool, "succeeded", true, arguments.kept - failed, now - Days::new(100)).await?;
     fill(&pool, "succeeded", false, arguments.old, now - Days::new(40)).await?;
     fill(&pool, "succeeded", false, arguments.old, now - Days::new(30)).await?;
-    sqlx::raw_sql("VACUUM (ANALYZE) executions").execute(&pool).await?;
+    sqlx::raw_sql("VACUUM (ANALYZE) sexton.executions").execute(&pool).await?;
     let size: i64 =
         sqlx::query_scalar("SELECT pg_database_size(current_database())").fetch_one(&pool).await?;
     println!("filled in {} s, {} MB", began.elapsed().as_secs(), size / 1_000_000);
