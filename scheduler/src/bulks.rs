@@ -100,23 +100,23 @@ impl Bulks {
             // down.
             return Ok(());
         }
-        let asking = with_timeout(
+        let questions = with_timeout(
             QUERY_TIMEOUT,
             bulk::process_questions(&self.store, id, Uuid::now_v7, now),
         )
         .await;
-        if let Some(asking) = self.stop_on_permanent_error(id, asking).await? {
-            log_unanswered(id, asking);
+        if let Some(questions) = self.stop_on_permanent_error(id, questions).await? {
+            log_unanswered(id, questions);
         }
-        let carrying = with_timeout(QUERY_TIMEOUT, bulk::execute_batch(&self.store, id, now)).await;
-        let Some(portion) = self.stop_on_permanent_error(id, carrying).await? else {
+        let outcome = with_timeout(QUERY_TIMEOUT, bulk::execute_batch(&self.store, id, now)).await;
+        let Some(batch) = self.stop_on_permanent_error(id, outcome).await? else {
             return Ok(());
         };
-        log_batch(id, &portion);
-        if portion.done > 0 {
+        log_batch(id, &batch);
+        if batch.done > 0 {
             fault::point("scheduler.bulk_carried");
         }
-        let sent = self.outbox.send_fresh(portion.tickets, now).await;
+        let sent = self.outbox.send_fresh(batch.tickets, now).await;
         if !sent.published.is_empty() {
             fault::point("scheduler.bulk_published");
         }
@@ -124,10 +124,10 @@ impl Bulks {
         self.outbox.mark(&sent.published, now).await?;
         round.unpublished +=
             sent.refused.len() + sent.too_large.len() + sent.unknown + sent.left_to_relay;
-        round.done += portion.done;
-        round.refused += portion.refused;
+        round.done += batch.done;
+        round.refused += batch.refused;
         round.published += sent.published.len();
-        round.next_round_in = round.next_round_in.min(portion.wait);
+        round.next_round_in = round.next_round_in.min(batch.wait);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Bulks {
         id: i64,
         outcome: Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, LoopError> {
-        let why = match outcome {
+        let reason = match outcome {
             Err(
                 error @ (StoreError::Inconsistent { .. }
                 | StoreError::TooSlow(_)
@@ -145,7 +145,7 @@ impl Bulks {
             ) => error.to_string(),
             other => return Ok(other?),
         };
-        let by = AuditContext { actor: SYSTEM_ACTOR, reason: Some(&why) };
+        let by = AuditContext { actor: SYSTEM_ACTOR, reason: Some(&reason) };
         let stopping = async {
             match bulk::abort(&self.store, id, by).await {
                 Ok(()) => Ok(true),
@@ -155,27 +155,30 @@ impl Bulks {
             }
         };
         if with_timeout(QUERY_TIMEOUT, stopping).await? {
-            tracing::error!(bulk.id = id, "bulk {id} cannot be carried out and is stopped: {why}");
+            tracing::error!(
+                bulk.id = id,
+                "bulk {id} cannot be carried out and is stopped: {reason}"
+            );
         }
         Ok(None)
     }
 }
 
-fn log_batch(id: i64, portion: &ExecutedBatch) {
-    if let Some(why) = &portion.paused {
-        tracing::warn!(bulk.id = id, "bulk {id} is paused: {why}");
+fn log_batch(id: i64, batch: &ExecutedBatch) {
+    if let Some(reason) = &batch.paused {
+        tracing::warn!(bulk.id = id, "bulk {id} is paused: {reason}");
     }
-    if portion.over {
+    if batch.over {
         tracing::info!(bulk.id = id, "bulk {id} is done");
     }
 }
 
-fn log_unanswered(id: i64, asking: QuestionRound) {
-    if asking.unknown > 0 {
+fn log_unanswered(id: i64, round: QuestionRound) {
+    if round.unknown > 0 {
         tracing::warn!(
             bulk.id = id,
             "bulk {id} leaves {} executions failed: their verify task gave no answer",
-            asking.unknown
+            round.unknown
         );
     }
 }

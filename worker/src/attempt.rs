@@ -115,10 +115,10 @@ async fn record(
     recorder: &Recorder,
     attempt_outcome: &AttemptOutcome,
 ) {
-    let how = std::mem::take(&mut end.success_record);
-    let may_be_recorded = matches!(how, SuccessRecord::Unknown);
+    let success_record = std::mem::take(&mut end.success_record);
+    let may_be_recorded = matches!(success_record, SuccessRecord::Unknown);
     let settlement = settlement(context, opened, end, recorder, attempt_outcome);
-    let SuccessRecord::InTransaction(transaction) = how else {
+    let SuccessRecord::InTransaction(transaction) = success_record else {
         return record_separately(context, opened, settlement, attempt_outcome, may_be_recorded)
             .await;
     };
@@ -243,8 +243,8 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleO
                 let class = settlement.error.take().map_or("unstorable".to_owned(), |e| e.0);
                 let class = sanitise(&class);
                 if settlement.outcome != "succeeded" {
-                    let said = format!("its message could not be stored: {refused}");
-                    settlement.error = Some((class, sanitise(&said)));
+                    let message = format!("its message could not be stored: {refused}");
+                    settlement.error = Some((class, sanitise(&message)));
                 }
             }
             Err(WriteError::Unanswered | WriteError::Refused(_)) => {
@@ -301,7 +301,7 @@ async fn record_late_end(context: &Context, opened: &Opened, outcome: &str) {
     if was_taken {
         fault::point("worker.late");
     }
-    let said = if was_taken {
+    let message = if was_taken {
         "an attempt ended here after it had been taken from this worker; nothing follows from it"
     } else if outcome == LEASE_LOST {
         "a task was killed because its lease could not be renewed in time"
@@ -313,7 +313,7 @@ async fn record_late_end(context: &Context, opened: &Opened, outcome: &str) {
         execution.id = %opened.execution_id,
         attempt.number = opened.attempt.get(),
         attempt.outcome = outcome,
-        "{said}"
+        "{message}"
     );
 }
 

@@ -152,30 +152,32 @@ impl WorkerBuilder {
 
     /// Returns the settings, if they and the handlers are valid.
     fn checked(&self) -> Result<WorkerSettings, String> {
-        let given = |(name, _): &(String, String)| self.settings.contains_key(name);
-        let others = process_environment().filter(|variable| !given(variable));
+        let is_set = |(name, _): &(String, String)| self.settings.contains_key(name);
+        let others = process_environment().filter(|variable| !is_set(variable));
         let set = self.settings.iter().map(|(name, value)| (name.clone(), value.clone()));
         let settings = WorkerSettings::from_env(others.chain(set));
         let mut problems = self.handlers.problems();
         problems.extend(self.settings.keys().filter_map(|name| {
             // Names that look like settings are already among the environment's problems.
-            let said = unknown_setting_reason(Program::Worker, name)?;
-            let is_reported = matches!(&settings, Err(errors) if errors.problems().iter().any(|it| it.name() == name));
-            (!is_reported).then(|| format!("the setting `{}`: {said}", escaped(name)))
+            let reason = unknown_setting_reason(Program::Worker, name)?;
+            let is_reported = settings.as_ref().is_err_and(|errors| {
+                errors.problems().iter().any(|problem| problem.name() == name)
+            });
+            (!is_reported).then(|| format!("the setting `{}`: {reason}", escaped(name)))
         }));
         if tokio::runtime::Handle::try_current().is_ok() {
-            let said = "`run` starts a runtime of its own and cannot be called within another: call it \
+            let message = "`run` starts a runtime of its own and cannot be called within another: call it \
                         from a plain `fn main`, without #[tokio::main]";
-            problems.push(said.to_owned());
+            problems.push(message.to_owned());
         }
-        let said = if problems.is_empty() {
+        let message = if problems.is_empty() {
             return settings.map_err(|errors| errors.to_string());
         } else {
             format!("{} in the program:\n  {}", count(problems.len()), problems.join("\n  "))
         };
         Err(match settings {
-            Ok(_) => said,
-            Err(errors) => format!("{errors}\n{said}"),
+            Ok(_) => message,
+            Err(errors) => format!("{errors}\n{message}"),
         })
     }
 }
@@ -219,16 +221,17 @@ impl Handlers {
     fn schema_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (nth, (name, schema)) in self.schemas.iter().enumerate() {
-            let mut wrong =
-                |said: &str| problems.push(format!("the schema of `{}` {said}", escaped(name)));
+            let mut wrong = |problem: &str| {
+                problems.push(format!("the schema of `{}` {problem}", escaped(name)));
+            };
             if !self.all.iter().any(|(handler, ..)| handler == name) {
                 wrong("is of no handler of this program");
             } else if self.schemas[..nth].iter().any(|(earlier, _)| earlier == name) {
                 wrong("is given twice");
             }
-            if let Err(said) = schema.read() {
-                for said in said {
-                    wrong(&said);
+            if let Err(errors) = schema.read() {
+                for error in errors {
+                    wrong(&error);
                 }
             }
         }
@@ -287,10 +290,10 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let builder = named(&["a", "b c", "a", ""]).pool("Billing", 3).setting("LEASE_MS", "soon");
         let builder = builder.setting("LEASE", "1").setting("WORKER_POOL", "a");
-        let said = builder.checked().unwrap_err();
+        let problems = builder.checked().unwrap_err();
         for part in [
             "3 problems in the environment",
             "WORKER_POOLS = \"Billing:3\"",
@@ -299,9 +302,12 @@ mod tests {
             "4 problems in the program",
             "the setting `LEASE`: no such setting",
         ] {
-            assert!(said.contains(part), "no {part} in {said}");
+            assert!(problems.contains(part), "no {part} in {problems}");
         }
-        assert!(said.contains("`b c`: a task type's name") && said.contains("`a` is given twice"));
+        assert!(
+            problems.contains("`b c`: a task type's name")
+                && problems.contains("`a` is given twice")
+        );
     }
 
     #[test]
@@ -314,7 +320,7 @@ mod tests {
             .params_schema("c", good.clone())
             .params_schema("c", good.clone())
             .params_schema("d", good);
-        let said = builder.checked().unwrap_err();
+        let problems = builder.checked().unwrap_err();
         for part in [
             "4 problems in the program",
             "the schema of `a` is no JSON Schema: at \"/properties/x/minimum\"",
@@ -322,13 +328,13 @@ mod tests {
             "the schema of `c` is given twice",
             "the schema of `d` is of no handler of this program",
         ] {
-            assert!(said.contains(part), "no {part} in {said}");
+            assert!(problems.contains(part), "no {part} in {problems}");
         }
     }
 
     #[tokio::test]
     async fn a_worker_within_another_runtime_is_refused_in_words() {
-        let said = named(&["a"]).checked().unwrap_err();
-        assert!(said.contains("#[tokio::main]"), "{said}");
+        let problems = named(&["a"]).checked().unwrap_err();
+        assert!(problems.contains("#[tokio::main]"), "{problems}");
     }
 }

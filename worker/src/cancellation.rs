@@ -41,7 +41,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(10);
 
     #[tokio::test]
-    async fn each_reason_to_end_is_told_apart() {
+    async fn each_cause_has_its_outcome() {
         let (supervisor, mut control) = TaskSupervisor::new(HostInstant::now() + LONG);
         assert_eq!(wait_for_cancellation(&mut control, Duration::ZERO).await, Outcome::TimedOut);
         drop(supervisor);

@@ -73,9 +73,9 @@ pub(crate) async fn complete(
         Err(CommitError::RolledBack(failure)) => {
             CompletionOutcome::Refused(sql::failure_outcome(failure, false))
         }
-        Err(CommitError::Unknown(said)) => CompletionOutcome::Unknown(Outcome::Failed {
+        Err(CommitError::Unknown(error)) => CompletionOutcome::Unknown(Outcome::Failed {
             class: "commit_lost".to_owned(),
-            message: format!("the commit was not confirmed and was not carried out: {said}"),
+            message: format!("the commit was not confirmed and was not carried out: {error}"),
         }),
     }
 }

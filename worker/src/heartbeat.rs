@@ -95,7 +95,9 @@ impl InstanceHeartbeat {
             }
             Ok(false) => false,
             Err(error) => {
-                tracing::warn!("runs without a seat: the lock file cannot be locked: {error}");
+                tracing::warn!(
+                    "runs without an instance lock: the lock file cannot be locked: {error}"
+                );
                 self.instance_lock = None;
                 false
             }
@@ -132,8 +134,8 @@ impl InstanceHeartbeat {
                 break;
             }
         }
-        for one in dead {
-            mark_stopped(store, one, None).await?;
+        for predecessor in dead {
+            mark_stopped(store, predecessor, None).await?;
         }
         Ok(())
     }

@@ -94,8 +94,8 @@ fn opening() -> OpenOptions {
     options
 }
 
-fn locked(file: &File, how: FlockOperation) -> io::Result<bool> {
-    match flock(file, how) {
+fn locked(file: &File, operation: FlockOperation) -> io::Result<bool> {
+    match flock(file, operation) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),

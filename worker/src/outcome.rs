@@ -34,8 +34,9 @@ impl AttemptOutcome {
     pub(crate) fn error_for(&self, verdict: &Decision) -> Option<(String, String)> {
         match verdict {
             Decision::Fail { used: Usage { snoozes, .. } } if self.is_snooze() => {
-                let said = format!("it was put off {snoozes} times, and not once more is allowed");
-                Some((SNOOZED_TOO_OFTEN.to_owned(), said))
+                let message =
+                    format!("it was put off {snoozes} times, and not once more is allowed");
+                Some((SNOOZED_TOO_OFTEN.to_owned(), message))
             }
             _ => self.error.clone(),
         }
@@ -63,8 +64,8 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
         Outcome::Failed { class, message } => meaning(retry, "error", class, message),
         Outcome::Snoozed { after } => {
             let after = snooze(*after);
-            let said = format!("the task asked to be run again in {}", duration::format(after));
-            meaning(AttemptEnd::Snoozed { after }, "snoozed", SNOOZED, &said)
+            let message = format!("the task asked to be run again in {}", duration::format(after));
+            meaning(AttemptEnd::Snoozed { after }, "snoozed", SNOOZED, &message)
         }
         Outcome::Permanent { class, message } => {
             meaning(AttemptEnd::Permanent, "permanent", class, message)
@@ -102,17 +103,17 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
 
 /// Returns the outcome as it would be recorded: texts masked, a wait within its limits.
 pub(crate) fn masked_outcome(mut outcome: Outcome, mask: impl Fn(&str) -> String) -> Outcome {
-    let said = |message: &str| sanitise(&mask(&sanitise(message)));
+    let masked = |message: &str| sanitise(&mask(&sanitise(message)));
     match &mut outcome {
         Outcome::Retry { class, message, .. }
         | Outcome::Permanent { class, message }
         | Outcome::Failed { class, message } => {
-            (*class, *message) = (mask(class), said(message));
+            (*class, *message) = (mask(class), masked(message));
         }
         Outcome::Signalled { message, .. }
         | Outcome::OutOfMemory { message }
         | Outcome::CouldNotStart { message, .. }
-        | Outcome::GuardLost { message } => *message = said(message),
+        | Outcome::GuardLost { message } => *message = masked(message),
         Outcome::Snoozed { after } => *after = snooze(*after),
         Outcome::Succeeded
         | Outcome::TimedOut
@@ -124,8 +125,8 @@ pub(crate) fn masked_outcome(mut outcome: Outcome, mask: impl Fn(&str) -> String
 }
 
 /// Limits the wait of a snooze.
-fn snooze(asked: Duration) -> Duration {
-    asked.clamp(*SNOOZE.start(), *SNOOZE.end())
+fn snooze(wait: Duration) -> Duration {
+    wait.clamp(*SNOOZE.start(), *SNOOZE.end())
 }
 
 /// Returns a text that the database can store: bounded, without U+0000.
@@ -156,13 +157,13 @@ mod tests {
     #[test]
     fn want_of_memory_counts_as_a_crash() {
         let message = "it used more than 64MiB of memory".to_owned();
-        let meant = attempt_outcome(&Outcome::OutOfMemory { message }).unwrap();
-        assert_eq!((meant.ending, meant.outcome), (AttemptEnd::Crashed, "out_of_memory"));
-        assert_eq!(meant.error.map(|error| error.0).as_deref(), Some("out_of_memory"));
+        let outcome = attempt_outcome(&Outcome::OutOfMemory { message }).unwrap();
+        assert_eq!((outcome.ending, outcome.outcome), (AttemptEnd::Crashed, "out_of_memory"));
+        assert_eq!(outcome.error.map(|error| error.0).as_deref(), Some("out_of_memory"));
     }
 
     #[test]
-    fn the_wait_that_a_task_wishes_for_is_told_to_the_decision() {
+    fn the_wait_that_a_task_requests_reaches_the_decision() {
         let after = Some(Duration::from_secs(7));
         let retry = Outcome::Retry { class: "http_503".into(), message: String::new(), after };
         assert_eq!(
@@ -173,16 +174,16 @@ mod tests {
 
     #[test]
     fn a_snooze_says_how_long_and_one_too_many_is_a_failure_of_its_own() {
-        let meant = attempt_outcome(&Outcome::Snoozed { after: Duration::ZERO }).unwrap();
+        let snoozed = attempt_outcome(&Outcome::Snoozed { after: Duration::ZERO }).unwrap();
         assert_eq!(
-            (meant.ending, meant.outcome),
+            (snoozed.ending, snoozed.outcome),
             (AttemptEnd::Snoozed { after: *SNOOZE.start() }, "snoozed")
         );
         let used = Usage { snoozes: 1_000, ..Usage::default() };
-        let told = |verdict| meant.error_for(&verdict).unwrap();
-        let again = told(Decision::Retry { after: *SNOOZE.start(), used });
+        let error_for = |verdict| snoozed.error_for(&verdict).unwrap();
+        let again = error_for(Decision::Retry { after: *SNOOZE.start(), used });
         assert_eq!((&*again.0, &*again.1), (SNOOZED, "the task asked to be run again in 1s"));
-        let parked = told(Decision::Fail { used });
+        let parked = error_for(Decision::Fail { used });
         assert_eq!((&*parked.0, parked.1.contains("1000 times")), (SNOOZED_TOO_OFTEN, true));
     }
 

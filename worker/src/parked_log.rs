@@ -78,9 +78,11 @@ async fn run(
         }
         log_parked(&store, &ids, QUERY_TIMEOUT).await;
         ids.clear();
-        let more = dropped.swap(0, Ordering::Relaxed);
-        if more > 0 {
-            tracing::error!("{more} more executions are parked; `sexton failed list` shows them");
+        let dropped_count = dropped.swap(0, Ordering::Relaxed);
+        if dropped_count > 0 {
+            tracing::error!(
+                "{dropped_count} more executions are parked; `sexton failed list` shows them"
+            );
         }
     }
 }

@@ -76,13 +76,17 @@ impl QueueHealth {
         let refusals = queues.entry(queue.to_owned()).or_default();
         refusals.messages = refusals.messages.saturating_add(1);
         let messages = refusals.messages;
-        let said = format!(
+        let message = format!(
             "{messages} messages could not be put into it and wait elsewhere; `sexton doctor` says what to do: {error}"
         );
-        self.readiness.warn(&warning(queue), &said, clock::now());
+        self.readiness.warn(&warning(queue), &message, clock::now());
         if refusals.throttle.permits(Instant::now()) {
             refusals.logged = true;
-            tracing::warn!(queue.name = queue, queue.refused = messages, "queue {queue}: {said}");
+            tracing::warn!(
+                queue.name = queue,
+                queue.refused = messages,
+                "queue {queue}: {message}"
+            );
         }
     }
 }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn params_are_judged_by_every_schema_in_use_and_all_problems_are_told_at_once() {
+    fn params_are_validated_by_every_schema_in_use_and_all_problems_are_reported_at_once() {
         let checkers = SchemaCache::default();
         let charge = of(Some(json!({"required": ["customer", "cents"]})), "w1");
         let newer = of(Some(json!({"properties": {"customer": {"type": "integer"}}})), "w2");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn compiled_schemas_and_what_is_told_are_bounded() {
+    fn compiled_schemas_and_reported_mismatches_are_bounded() {
         let checkers = SchemaCache::default();
         for least in 0..200 {
             let schema = json!({"properties": {"a": {"minimum": least}}});

@@ -49,10 +49,10 @@ impl SqlExecutor {
     }
 
     fn limits(&self, task: &TaskRun) -> TaskLimits {
-        let own = self.task.statement_timeout.unwrap_or(task.timeout);
+        let limit = self.task.statement_timeout.unwrap_or(task.timeout);
         TaskLimits {
             lock: Some(self.task.lock_timeout),
-            statement: Some(own.min(task.timeout)),
+            statement: Some(limit.min(task.timeout)),
             idle: Some(IDLE_TIMEOUT),
         }
     }

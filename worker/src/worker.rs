@@ -245,7 +245,10 @@ fn instance_lock(options: &WorkerOptions) -> Option<InstanceLock> {
     let folder = options.state_dir.as_ref()?;
     InstanceLock::open(folder, options.namespace.as_str(), &options.instance)
         .inspect_err(|error| {
-            tracing::warn!("runs without a seat: {} cannot be used: {error}", folder.display());
+            tracing::warn!(
+                "runs without an instance lock: {} cannot be used: {error}",
+                folder.display()
+            );
         })
         .ok()
 }

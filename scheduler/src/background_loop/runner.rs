@@ -120,9 +120,10 @@ async fn sleep_precisely(time: Duration) {
     if let Some(whole) = time.checked_sub(TIMER_RESOLUTION) {
         sleep(whole).await;
     }
-    let left = end.saturating_duration_since(Instant::now());
-    if !left.is_zero() && spawn_blocking(move || std::thread::sleep(left)).await.is_err() {
-        sleep(left).await;
+    let remaining = end.saturating_duration_since(Instant::now());
+    if !remaining.is_zero() && spawn_blocking(move || std::thread::sleep(remaining)).await.is_err()
+    {
+        sleep(remaining).await;
     }
 }
 
@@ -227,7 +228,7 @@ mod tests {
         let round = run_round(&background_loop(true), &heartbeat).await;
         assert!(matches!(round, Some(Ok(()))));
         assert_eq!(began.elapsed(), Duration::from_hours(1));
-        assert!(liveness.is_alive(), "it has said so all the while");
+        assert!(liveness.is_alive(), "it has sent heartbeats all the while");
         let began = Instant::now();
         assert!(run_round(&background_loop(false), &heartbeat).await.is_none());
         let took = began.elapsed();

@@ -55,7 +55,10 @@ impl Reconciler {
             Ok(depth) => Ok(depth.ready == 0),
             Err(InspectError::Missing(queue)) => {
                 self.link.note_missing_queue(&queue);
-                tracing::warn!(queue.name = queue, "queue {queue} is gone and is declared again");
+                tracing::warn!(
+                    queue.name = queue,
+                    "queue {queue} is missing and is declared again"
+                );
                 let declared = match self.link.ensure_pools(slice::from_ref(pool)).await {
                     Ok(()) => self.link.redeclare().await,
                     Err(error) => Err(error),

@@ -100,18 +100,19 @@ impl Rescuer {
             watched += page.len();
             let full = watched >= self.max_watched;
             let whole = full || page.len() < limit;
-            let keys: Vec<_> =
-                page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
+            let keys: Vec<_> = page
+                .iter()
+                .map(|attempt| (attempt.execution_id, attempt.renewed.clone()))
+                .collect();
             let since = {
                 let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
                 observed.observe_page(after, &keys, whole, read_by)
             };
             after = keys.last().map(|(id, _)| *id).or(after);
-            let over = page
-                .into_iter()
-                .zip(since)
-                .filter(|(one, since)| !one.alive && is_expired(*since, read_by, one.lease));
-            unrenewed.extend(over.map(|(one, _)| one));
+            let over = page.into_iter().zip(since).filter(|(attempt, since)| {
+                !attempt.alive && is_expired(*since, read_by, attempt.lease)
+            });
+            unrenewed.extend(over.map(|(attempt, _)| attempt));
             if full && self.log_throttle.permits(Instant::now()) {
                 tracing::warn!(
                     "there are {} open attempts or more: those of later executions are not watched until others \
@@ -136,21 +137,21 @@ impl Rescuer {
         let lost = with_timeout(QUERY_TIMEOUT, finding).await?;
         let settling = lost_attempts::settle(&self.store, &grounds, lost, now);
         let ended = with_timeout(QUERY_TIMEOUT, settling).await?;
-        for (one, _) in &ended {
+        for (attempt, _) in &ended {
             tracing::warn!(
-                execution.id = %one.execution_id,
-                attempt.number = one.attempt.get(),
-                worker.id = %one.worker,
+                execution.id = %attempt.execution_id,
+                attempt.number = attempt.attempt.get(),
+                worker.id = %attempt.worker,
                 "attempt {} of execution {} is lost: its worker let the lease run out",
-                one.attempt,
-                one.execution_id
+                attempt.attempt,
+                attempt.execution_id
             );
         }
         if !ended.is_empty() {
             fault::point("scheduler.rescued");
             self.relay.notify_one();
         }
-        let ids: Vec<_> = ended.iter().map(|(one, _)| one.execution_id).collect();
+        let ids: Vec<_> = ended.iter().map(|(attempt, _)| attempt.execution_id).collect();
         log_parked(&self.store, &ids, QUERY_TIMEOUT).await;
         Ok(ended.len())
     }

@@ -71,9 +71,9 @@ impl Admissions {
         let started = Instant::now();
         let waiting =
             with_timeout(QUERY_TIMEOUT, waiters::find_waiting(&self.store, MAX_BATCH_JOBS)).await?;
-        let found = Round { admitted: 0, jobs: waiting.jobs, elapsed: started.elapsed() };
+        let round = Round { admitted: 0, jobs: waiting.jobs, elapsed: started.elapsed() };
         if waiting.free.is_empty() {
-            return Ok(found);
+            return Ok(round);
         }
         let admission =
             with_timeout(QUERY_TIMEOUT, waiters::admit(&self.store, &waiting.free, now)).await?;
@@ -88,7 +88,7 @@ impl Admissions {
         }
         // Tickets that the publishing task refuses are left to the relay.
         self.dispatch.offer(tickets);
-        Ok(Round { admitted, ..found })
+        Ok(Round { admitted, ..round })
     }
 }
 
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn who_waits_is_looked_at_often_but_never_for_more_than_a_twentieth_of_the_time() {
         let ms = Duration::from_millis;
-        let found = |jobs, elapsed| Round { admitted: 0, jobs, elapsed };
-        assert_eq!(found(0, ms(3)).pause(false), Duration::MAX);
-        assert_eq!(found(0, ms(3)).pause(true), ms(250));
-        assert_eq!(found(2, ms(3)).pause(false), ms(250));
-        assert_eq!(found(2, ms(100)).pause(false), ms(2_000));
+        let round = |jobs, elapsed| Round { admitted: 0, jobs, elapsed };
+        assert_eq!(round(0, ms(3)).pause(false), Duration::MAX);
+        assert_eq!(round(0, ms(3)).pause(true), ms(250));
+        assert_eq!(round(2, ms(3)).pause(false), ms(250));
+        assert_eq!(round(2, ms(100)).pause(false), ms(2_000));
     }
 }

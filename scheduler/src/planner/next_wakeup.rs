@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_due_by_now_is_told_from_one_that_will_be() {
+    fn a_job_that_is_due_now_is_distinguished_from_one_due_later() {
         let now = "2026-01-01T08:00:00Z".parse().unwrap();
         for at in [now, now - chrono::Duration::seconds(5)] {
             let due = NextDue { now, at: Some(at) };

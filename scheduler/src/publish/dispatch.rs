@@ -79,7 +79,7 @@ impl Dispatcher {
         tokio::select! {
             () = context.hard.cancelled() => {}
             () = drain_timeout => tracing::warn!(
-                "tickets were not published within {} s of the stop; they are owed in their rows",
+                "tickets were not published within {} s of the stop; the relay publishes them later",
                 DRAIN_TIMEOUT.as_secs()
             ),
             () = self.publish_all(&context) => {}

@@ -98,13 +98,13 @@ impl Outbox {
     /// recently refused others to the relay: the queue would refuse them as well, or, if it is silent, delay
     /// the others of the batch.
     pub async fn send_fresh(&self, mut tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
-        let all = tickets.len();
+        let count = tickets.len();
         {
             let flow = self.flow();
             tickets.retain(|unpublished| !flow.is_limited(&unpublished.destination()));
         }
         let mut sent = self.send(&tickets, now).await;
-        sent.left_to_relay = all - tickets.len();
+        sent.left_to_relay = count - tickets.len();
         let mut flow = self.flow();
         for RefusedTicket { destination, .. } in &sent.refused {
             flow.suspect(destination);

@@ -118,35 +118,40 @@ impl Relay {
         mut limit: usize,
         now: Now,
     ) -> Result<(relay::RelayBatch, Vec<Destination>), StoreError> {
-        let (mut all, mut drained) = (relay::RelayBatch::default(), Vec::new());
+        let (mut batch, mut drained) = (relay::RelayBatch::default(), Vec::new());
         let mut open = due;
         for _ in 0..MAX_TAKES {
             let windows: Vec<usize> = open.iter().map(|(_, window)| *window).collect();
             let quotas = shares(limit, &windows);
-            let quota_by_destination: Vec<(Destination, usize)> =
-                open.iter().zip(&quotas).map(|((one, _), quota)| (one.clone(), *quota)).collect();
+            let quota_by_destination: Vec<(Destination, usize)> = open
+                .iter()
+                .zip(&quotas)
+                .map(|((destination, _), quota)| (destination.clone(), *quota))
+                .collect();
             let taken = with_timeout(
                 QUERY_TIMEOUT,
                 relay::take_batch(&self.store, &quota_by_destination, now),
             )
             .await?;
             let mut still_open = Vec::new();
-            for (((one, window), quota), count) in open.into_iter().zip(quotas).zip(taken.counts) {
+            for (((destination, window), quota), count) in
+                open.into_iter().zip(quotas).zip(taken.counts)
+            {
                 limit -= count.min(limit);
                 if count < quota {
-                    drained.push(one);
+                    drained.push(destination);
                 } else if window > count {
-                    still_open.push((one, window - count));
+                    still_open.push((destination, window - count));
                 }
             }
-            all.tickets.extend(taken.tickets);
-            all.unreadable.extend(taken.unreadable);
+            batch.tickets.extend(taken.tickets);
+            batch.unreadable.extend(taken.unreadable);
             open = still_open;
             if limit == 0 || open.is_empty() {
                 break;
             }
         }
-        Ok((all, drained))
+        Ok((batch, drained))
     }
 
     /// Begins a send for each destination of the tickets, and waits a moment for all of them to end.
@@ -193,9 +198,9 @@ impl Relay {
                 wait_ms,
             };
             let refused = sent.refused.into_iter();
-            results.postponed.extend(refused.map(|one| waits(one, wait.num_milliseconds())));
+            results.postponed.extend(refused.map(|ticket| waits(ticket, wait.num_milliseconds())));
             let too_large = sent.too_large.into_iter();
-            results.postponed.extend(too_large.map(|one| waits(one, TOO_LARGE_WAIT_MS)));
+            results.postponed.extend(too_large.map(|ticket| waits(ticket, TOO_LARGE_WAIT_MS)));
         }
     }
 
@@ -257,17 +262,19 @@ impl BackgroundLoop for Relay {
         let mut state = self.state.lock().await;
         let RelayState { in_flight, after } = &mut *state;
         let finding = relay::find_destinations(&self.store, after.as_ref(), MAX_DESTINATIONS, now);
-        let mut found = with_timeout(QUERY_TIMEOUT, finding).await?;
-        let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
+        let mut destinations = with_timeout(QUERY_TIMEOUT, finding).await?;
+        let (instant, next) =
+            (destinations.now.or(now).unwrap_or_else(clock::now), destinations.next.take());
         let mut results = Results::default();
         self.collect_results(in_flight.collect(), instant, &mut results);
         // Before the take, which would otherwise take tickets with late confirms again.
         let (earlier, earlier_marked, earlier_postponed) = self.record(&mut results, now).await?;
         if after.is_none() && next.is_none() {
-            let all: BTreeSet<&Destination> = found.due.iter().chain(&found.not_due).collect();
+            let all: BTreeSet<&Destination> =
+                destinations.due.iter().chain(&destinations.not_due).collect();
             self.outbox.flow().retain(|destination| all.contains(destination));
         }
-        let due = self.windows(in_flight, found);
+        let due = self.windows(in_flight, destinations);
         let limit =
             MAX_BATCH_TICKETS.min(MAX_IN_FLIGHT_TICKETS.saturating_sub(in_flight.tickets()));
         let (taken, drained) = self.take(due, limit, now).await?;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_problems_are_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let json = r#"{"a b": {"schedule": "often"}, "c": {}}"#;
         let text = parse(Some(json), None).unwrap_err().to_string();
         for expected in ["a b", "expected 5 fields", "schedule: is missing"] {

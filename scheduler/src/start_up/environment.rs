@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_settings_and_of_jobs_are_told_together() {
+    fn problems_of_settings_and_of_jobs_are_reported_together() {
         let text = problems(&[
             ("DATABASE_URL", "postgres://localhost/db"),
             ("AMQP_URL", "amqp://localhost"),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_that_is_wrong_is_told_once() {
+    fn an_invalid_prefix_is_reported_once() {
         let jobs = r#"{"cleanup": {"schedule": "* * * * *"}}"#;
         let text = problems(&[
             ("DATABASE_URL", "postgres://localhost/db"),

@@ -50,9 +50,9 @@ impl Pass<'_> {
             return Ok(false);
         }
         fault::point("scheduler.sweep_taken");
-        let read: Vec<IncomingMessage> = taken.iter().map(incoming).collect();
+        let incoming_messages: Vec<IncomingMessage> = taken.iter().map(incoming).collect();
         let deaths: Vec<_> = taken.iter().map(|one| self.last_death_reason(one)).collect();
-        let claims: Vec<_> = read
+        let claims: Vec<_> = incoming_messages
             .iter()
             .zip(deaths)
             .map(|(read, last_death_reason)| claim(read, last_death_reason))
@@ -63,7 +63,7 @@ impl Pass<'_> {
             claims.iter().map(|claim| claim.map(|it| (it.id, it.attempt))).collect();
         let mut by_verdict = MessagesByVerdict::default();
         for (((message, read), verdict), claimed) in
-            taken.into_iter().zip(&read).zip(verdicts).zip(claimed)
+            taken.into_iter().zip(&incoming_messages).zip(verdicts).zip(claimed)
         {
             match (verdict, claimed) {
                 (Some(SweepDecision::Keep), Some((id, _))) => {
@@ -135,13 +135,16 @@ impl Pass<'_> {
         if kept.is_empty() {
             return Ok(());
         }
-        let noting = parked_messages::record_kept(&self.sweep.store, self.lock.acquired_at(), ids);
+        let recording =
+            parked_messages::record_kept(&self.sweep.store, self.lock.acquired_at(), ids);
         let count = kept.len() as u64;
-        let (noted, stayed) =
-            tokio::join!(with_timeout(QUERY_TIMEOUT, noting), return_to_queue(&self.queue, kept));
+        let (recorded, stayed) = tokio::join!(
+            with_timeout(QUERY_TIMEOUT, recording),
+            return_to_queue(&self.queue, kept)
+        );
         stayed?;
         self.tally.kept += count;
-        Ok(noted?)
+        Ok(recorded?)
     }
 
     /// Removes messages from the queue for good.

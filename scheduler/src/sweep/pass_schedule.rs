@@ -144,7 +144,7 @@ mod tests {
         let mut last = LastPass::new(far, 0);
         let mut at = |published, now| last.is_pass_due(4_000, published, MAX_PASS_INTERVAL, now);
         assert!(!at(3_999, start));
-        assert!(!at(4_000, start + Duration::from_secs(39)), "it is gone");
+        assert!(!at(4_000, start + Duration::from_secs(39)), "the surplus is gone");
         assert!(!at(3_999, start + Duration::from_secs(41)), "and another has not waited");
     }
 

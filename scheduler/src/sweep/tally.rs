@@ -57,8 +57,8 @@ impl Tally {
         if self.unrecorded > 0 {
             tracing::warn!(
                 messages.unrecorded = self.unrecorded,
-                "{} messages of the failed queue are nobody's and could not be written down: too many are \
-                 already; they stay in the queue",
+                "{} messages of the failed queue belong to no row and could not be recorded: the limit of \
+                 records is reached; they stay in the queue",
                 self.unrecorded
             );
         }

@@ -63,12 +63,12 @@ impl Heartbeat {
     /// Records what the links saw. The next call retries what could not be written; the process's end loses it.
     pub async fn record_incidents(&self, now: Now) {
         for link in &self.links {
-            let seen = link.take_incidents();
-            let recording = incidents::record(&self.store, &seen, now);
+            let incidents = link.take_incidents();
+            let recording = incidents::record(&self.store, &incidents, now);
             if let Err(error) = with_timeout(STATEMENT_TIMEOUT, recording).await {
                 tracing::debug!(%error, "what happened to queues could not be written down yet");
-                for one in seen {
-                    link.note_incident(&one.queue, one.kind, one.messages);
+                for incident in incidents {
+                    link.note_incident(&incident.queue, incident.kind, incident.messages);
                 }
             }
         }

@@ -117,7 +117,7 @@ mod tests {
             ("2001:db8::1", "reserved"),
         ] {
             let refused = blocked_kind(address.parse().unwrap());
-            assert!(refused.is_some_and(|said| said.contains(kind)), "{address}: {refused:?}");
+            assert!(refused.is_some_and(|reason| reason.contains(kind)), "{address}: {refused:?}");
         }
     }
 }

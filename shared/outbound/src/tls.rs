@@ -21,13 +21,13 @@ impl TlsClient {
     /// Returns the configuration, built at the first call. A separate thread builds it, because reading the
     /// roots may wait for a disk.
     pub(crate) async fn config(&self) -> Arc<ClientConfig> {
-        if let Some(made) = self.0.get() {
-            return Arc::clone(made);
+        if let Some(config) = self.0.get() {
+            return Arc::clone(config);
         }
         // The runtime refuses a thread only while it shuts down.
-        let made =
+        let config =
             tokio::task::spawn_blocking(system_client).await.unwrap_or_else(|_| system_client());
-        Arc::clone(self.0.get_or_init(|| made))
+        Arc::clone(self.0.get_or_init(|| config))
     }
 
     /// Returns whether the roots have been read.

@@ -75,8 +75,8 @@ fn user(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskUser> {
     };
     match user::find(&name) {
         Ok(user) => Some(user),
-        Err(said) => {
-            fields.report("user", said, notes);
+        Err(message) => {
+            fields.report("user", message, notes);
             None
         }
     }
@@ -87,8 +87,8 @@ fn directory(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option
     match std::path::absolute(folder.join(text)) {
         Ok(path) if path.is_dir() => return Some(path),
         Ok(_) => {
-            let said = format!("{} is no directory, or cannot be seen", quoting::quoted(text));
-            fields.report("directory", said, notes);
+            let message = format!("{} is no directory, or cannot be seen", quoting::quoted(text));
+            fields.report("directory", message, notes);
         }
         Err(error) => fields.report("directory", format!("cannot be told: {error}"), notes),
     }
@@ -105,15 +105,15 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
         let names = section.texts("inherit", VARIABLES_MAX, notes);
         for (span, name) in &names {
             let begin = name.strip_suffix('*').unwrap_or(name);
-            let said = if !(value::is_variable(begin) || *name == "*") {
+            let message = if !(value::is_variable(begin) || *name == "*") {
                 "is no name of a variable, nor the beginning of one with a * at its end"
             } else if name.ends_with('*') || !is_never_inherited(OsStr::new(name)) {
                 continue;
             } else {
                 "is a setting of the worker, which is not handed on"
             };
-            let said = format!("{} {said}", quoting::quoted(name));
-            notes.problem(Some(span.clone()), Some(&section.name("inherit")), said);
+            let message = format!("{} {message}", quoting::quoted(name));
+            notes.problem(Some(span.clone()), Some(&section.name("inherit")), message);
         }
         environment.inherit = names.into_iter().map(|(_, name)| name.to_owned()).collect();
     }
@@ -127,8 +127,8 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
         }
         match value::read(found, &place, folder, notes) {
             Some(Value::Plain(text)) if text.len() > VALUE_MAX_BYTES || text.contains('\0') => {
-                let said = format!("is longer than {VALUE_MAX_BYTES} bytes or holds a NUL");
-                notes.problem(Some(found.span()), Some(&place), said);
+                let message = format!("is longer than {VALUE_MAX_BYTES} bytes or holds a NUL");
+                notes.problem(Some(found.span()), Some(&place), message);
             }
             Some(value) => environment.set.push((name.to_owned(), value)),
             None => {}
@@ -142,12 +142,12 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
 
 /// Reads the text for standard input. It may be empty: then the program reads the end of its input at once.
 fn stdin(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
-    let said = match fields.get("stdin")?.get_ref().as_str() {
+    let message = match fields.get("stdin")?.get_ref().as_str() {
         Some(text) if text.len() <= STDIN_TEXT_MAX_BYTES => return Some(text.to_owned()),
         Some(_) => format!("has {STDIN_TEXT_MAX_BYTES} bytes at most"),
         None => "must be a string".to_owned(),
     };
-    fields.report("stdin", said, notes);
+    fields.report("stdin", message, notes);
     None
 }
 
@@ -158,9 +158,9 @@ fn limits(fields: Fields<'_>, notes: &mut Notes<'_>) -> TaskLimits {
     section.check_keys(&["memory", "cpu_time", "open_files"], notes);
     let memory = section.size("memory", MEMORY, notes);
     if memory.is_some()
-        && let Err(said) = memory_can_be_watched()
+        && let Err(message) = memory_can_be_watched()
     {
-        section.report("memory", said, notes);
+        section.report("memory", message, notes);
     }
     TaskLimits {
         memory,
@@ -174,21 +174,22 @@ fn line(fields: Fields<'_>, finder: &ProgramFinder, notes: &mut Notes<'_>) -> Op
     let value = fields.get("command")?;
     let field = Some("command");
     let Some(array) = value.get_ref().as_array() else {
-        let said = "must be a list such as [\"/opt/prog\", \"--flag\"]; there is no shell";
-        notes.problem(Some(value.span()), field, said);
+        let message = "must be a list such as [\"/opt/prog\", \"--flag\"]; there is no shell";
+        notes.problem(Some(value.span()), field, message);
         return None;
     };
     if !(1..=COMMAND_MAX_WORDS).contains(&array.len()) {
-        let said = format!("must have 1 to {COMMAND_MAX_WORDS} words: the program first");
-        notes.problem(Some(value.span()), field, said);
+        let message = format!("must have 1 to {COMMAND_MAX_WORDS} words: the program first");
+        notes.problem(Some(value.span()), field, message);
         return None;
     }
     let mut words = Vec::with_capacity(array.len());
     for word in array {
         match word.get_ref().as_str() {
             Some(text) if text.len() > WORD_MAX_BYTES || text.contains('\0') => {
-                let said = format!("a word is longer than {WORD_MAX_BYTES} bytes or holds a NUL");
-                notes.problem(Some(word.span()), field, said);
+                let message =
+                    format!("a word is longer than {WORD_MAX_BYTES} bytes or holds a NUL");
+                notes.problem(Some(word.span()), field, message);
             }
             Some(text) => words.push((word.span(), text.to_owned())),
             None => notes.problem(Some(word.span()), field, "every word must be a string"),
@@ -205,8 +206,8 @@ fn line(fields: Fields<'_>, finder: &ProgramFinder, notes: &mut Notes<'_>) -> Op
             let arguments = words.map(|(_, word)| word).collect();
             Some(CommandLine { program, arguments })
         }
-        Err(said) => {
-            notes.problem(Some(span), field, said);
+        Err(message) => {
+            notes.problem(Some(span), field, message);
             None
         }
     }

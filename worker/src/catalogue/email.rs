@@ -31,8 +31,8 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
     }
     let server = section.text("smtp", 500, notes).and_then(|text| match server(text) {
         Ok(server) => Some(server),
-        Err(said) => {
-            section.report("smtp", said, notes);
+        Err(message) => {
+            section.report("smtp", message, notes);
             None
         }
     });
@@ -51,8 +51,8 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
         let text = section.text(key, EMAIL_TEXT_MAX_BYTES, notes)?;
         match check_template(text) {
             Ok(()) => Some(text.to_owned()),
-            Err(said) => {
-                section.report(key, said, notes);
+            Err(message) => {
+                section.report(key, message, notes);
                 None
             }
         }
@@ -99,8 +99,8 @@ fn credentials(
         match value::read(found, &section.name("password"), folder, notes) {
             Some(Value::Secret(reference)) => Some(reference),
             Some(Value::Plain(_)) => {
-                let said = "must be a secret, { env = \"NAME\" } or { file = \"path\" }";
-                section.report("password", said, notes);
+                let message = "must be a secret, { env = \"NAME\" } or { file = \"path\" }";
+                section.report("password", message, notes);
                 None
             }
             None => None,

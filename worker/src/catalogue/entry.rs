@@ -38,8 +38,8 @@ pub(super) fn read(
 ) -> Option<TaskEntry> {
     let mut notes = Notes::new(name.get_ref(), problems);
     if !is_type_name(name.get_ref()) {
-        let said = "a task type's name is 1 to 100 of A-Z a-z 0-9 . _ -";
-        notes.problem(Some(name.span()), None, said);
+        let message = "a task type's name is 1 to 100 of A-Z a-z 0-9 . _ -";
+        notes.problem(Some(name.span()), None, message);
     }
     let Some(table) = value.get_ref().as_table() else {
         notes.problem(Some(value.span()), None, "must be a table with what the type runs");
@@ -70,8 +70,8 @@ fn kind(
         [] => notes.problem(Some(name), None, NOTHING_TO_RUN),
         [_] => {}
         [first, second, ..] => {
-            let said = format!("a task type is run by one executor: `{first}` or `{second}`");
-            fields.report(second, said, notes);
+            let message = format!("a task type is run by one executor: `{first}` or `{second}`");
+            fields.report(second, message, notes);
         }
     }
     let chosen = if named.is_empty() { vec!["command"] } else { named };
@@ -93,11 +93,11 @@ fn kind(
 
 /// Reads `noop`, which can only be true: a false one would leave the type without an executor.
 fn noop(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskKind> {
-    let said = fields.get("noop")?.get_ref().as_bool();
-    if said != Some(true) {
+    let value = fields.get("noop")?.get_ref().as_bool();
+    if value != Some(true) {
         fields.report("noop", "must be `true`, or left out beside what the type runs", notes);
     }
-    (said == Some(true)).then_some(TaskKind::Noop)
+    (value == Some(true)).then_some(TaskKind::Noop)
 }
 
 /// Returns the keys that belong to an executor.

@@ -80,17 +80,17 @@ impl<'t> Fields<'t> {
     ) -> Option<Duration> {
         let value = self.get(key)?;
         let Some(text) = value.get_ref().as_str() else {
-            let said = "must be a duration in quotes, such as \"45m\" or \"1h30m\"";
-            self.report(key, said, notes);
+            let message = "must be a duration in quotes, such as \"45m\" or \"1h30m\"";
+            self.report(key, message, notes);
             return None;
         };
         match duration::parse(text) {
             Ok(span) if allowed.contains(&span) => return Some(span),
             Ok(_) => {
                 let (min, max) = (allowed.start(), allowed.end());
-                let said =
+                let message =
                     format!("must be {} to {}", duration::format(*min), duration::format(*max));
-                self.report(key, said, notes);
+                self.report(key, message, notes);
             }
             Err(error) => self.report(key, error.to_string(), notes),
         }
@@ -154,8 +154,8 @@ impl<'t> Fields<'t> {
                 self.report(key, format!("must be {min} to {max}"), notes);
             }
             None => {
-                let said = "is no size: write a whole number and one of B, KiB, MiB and GiB, as in 200MiB or 200 MiB";
-                self.report(key, said, notes);
+                let message = "is no size: write a whole number and one of B, KiB, MiB and GiB, as in 200MiB or 200 MiB";
+                self.report(key, message, notes);
             }
         }
         None
@@ -174,8 +174,8 @@ impl<'t> Fields<'t> {
         };
         let number = found.filter(|number| allowed.contains(number));
         if number.is_none() {
-            let said = format!("must be a number, {} to {}", allowed.start(), allowed.end());
-            self.report(key, said, notes);
+            let message = format!("must be a number, {} to {}", allowed.start(), allowed.end());
+            self.report(key, message, notes);
         }
         number
     }
@@ -206,8 +206,8 @@ impl<'t> Fields<'t> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !known.contains(&name) {
-                let said = format!("unknown key; known are {}", listed(known));
-                notes.problem(Some(key.span()), Some(&self.name(name)), said);
+                let message = format!("unknown key; known are {}", listed(known));
+                notes.problem(Some(key.span()), Some(&self.name(name)), message);
             }
         }
     }

@@ -47,8 +47,8 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
     }
     let url = section.text("url", URL_MAX_BYTES, notes).and_then(|text| match url(text) {
         Ok(url) => Some(url),
-        Err(said) => {
-            section.report("url", said, notes);
+        Err(message) => {
+            section.report("url", message, notes);
             None
         }
     });
@@ -75,8 +75,8 @@ fn url(text: &str) -> Result<Url, String> {
         return Err("must begin with http:// or https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        let said = "holds a user or a password: hand them over in a header, as a secret";
-        return Err(said.to_owned());
+        let message = "holds a user or a password: hand them over in a header, as a secret";
+        return Err(message.to_owned());
     }
     if url.fragment().is_some() {
         return Err("has a fragment, which is not sent: leave out what follows the #".to_owned());
@@ -89,12 +89,12 @@ fn url(text: &str) -> Result<Url, String> {
 
 fn method(section: Fields<'_>, notes: &mut Notes<'_>) -> Method {
     let Some(value) = section.get("method") else { return Method::POST };
-    let found = value.get_ref().as_str();
-    let found = found.and_then(|text| METHODS.into_iter().find(|method| method.as_str() == text));
-    if found.is_none() {
+    let method = value.get_ref().as_str();
+    let method = method.and_then(|text| METHODS.into_iter().find(|method| method.as_str() == text));
+    if method.is_none() {
         section.report("method", "must be DELETE, GET, HEAD, PATCH, POST or PUT", notes);
     }
-    found.unwrap_or_default()
+    method.unwrap_or_default()
 }
 
 fn headers(section: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(HeaderName, Value)> {
@@ -103,7 +103,7 @@ fn headers(section: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(He
     for (key, found) in table.entries() {
         let place = table.name(key.get_ref());
         let mut report =
-            |span: Range<usize>, said: &str| notes.problem(Some(span), Some(&place), said);
+            |span: Range<usize>, message: &str| notes.problem(Some(span), Some(&place), message);
         let Ok(name) = HeaderName::from_bytes(key.get_ref().as_bytes()) else {
             report(key.span(), "is no name of a header");
             continue;
@@ -126,8 +126,8 @@ fn headers(section: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(He
             Value::Secret(_) => true,
         };
         if !carried {
-            let said = format!("must be visible ASCII, {HEADER_MAX_BYTES} bytes at most");
-            notes.problem(Some(found.span()), Some(&place), said);
+            let message = format!("must be visible ASCII, {HEADER_MAX_BYTES} bytes at most");
+            notes.problem(Some(found.span()), Some(&place), message);
         }
         headers.push((name, value));
     }
@@ -144,13 +144,14 @@ fn allowed(
 ) -> bool {
     let host = url.host_str().unwrap_or_default();
     let mut allowed = false;
-    for (span, named) in allow {
+    for (span, host_name) in allow {
         // In the form that the URL has: lower case, international names encoded.
-        let same = Host::parse(named).is_ok_and(|named| named.to_string() == host);
+        let same = Host::parse(host_name).is_ok_and(|host_name| host_name.to_string() == host);
         allowed |= same;
         if !same {
-            let said = format!("{} is not the host of `url`, {host}", quoting::quoted(named));
-            notes.problem(Some(span.clone()), Some(&section.name("allow")), said);
+            let message =
+                format!("{} is not the host of `url`, {host}", quoting::quoted(host_name));
+            notes.problem(Some(span.clone()), Some(&section.name("allow")), message);
         }
     }
     let literal = match url.host() {
@@ -159,8 +160,8 @@ fn allowed(
         _ => None,
     };
     if let (Some(kind), false) = (literal, allowed) {
-        let said = format!("{host} is {kind}: name it in `allow` if that is meant");
-        section.report("url", said, notes);
+        let message = format!("{host} is {kind}: name it in `allow` if that is meant");
+        section.report("url", message, notes);
     }
     allowed
 }

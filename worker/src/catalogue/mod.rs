@@ -151,8 +151,8 @@ impl Catalogue {
         for (key, value) in root.get_ref() {
             if key.get_ref() != "tasks" {
                 let key_said = escaped(key.get_ref());
-                let said = format!("unknown key `{key_said}`: only `[tasks.NAME]` is known");
-                problems.add(Some(key.span()), None, None, said);
+                let message = format!("unknown key `{key_said}`: only `[tasks.NAME]` is known");
+                problems.add(Some(key.span()), None, None, message);
                 continue;
             }
             let Some(table) = value.get_ref().as_table() else {
@@ -166,8 +166,8 @@ impl Catalogue {
             }
         }
         if tasks.is_empty() {
-            let said = "no task type is offered: add `[tasks.NAME]` with what it runs";
-            problems.add_if_first(said);
+            let message = "no task type is offered: add `[tasks.NAME]` with what it runs";
+            problems.add_if_first(message);
         }
         problems.take_result()?;
         Ok(Self(tasks))

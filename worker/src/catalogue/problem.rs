@@ -61,7 +61,7 @@ impl CatalogueErrors {
 }
 
 fn list(problems: &[Problem]) -> String {
-    problems.iter().fold(String::new(), |said, problem| said + "\n  " + &problem.to_string())
+    problems.iter().fold(String::new(), |list, problem| list + "\n  " + &problem.to_string())
 }
 
 /// The most characters of a name that a problem keeps; no valid name is longer.

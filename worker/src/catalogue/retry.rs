@@ -46,8 +46,9 @@ fn count(
     let digits = fields.get(key)?.get_ref().as_integer();
     let number = digits.and_then(|it| i64::from_str_radix(it.as_str(), it.radix()).ok());
     let Some(number) = number.filter(|number| allowed.contains(number)) else {
-        let said = format!("must be a whole number from {} to {}", allowed.start(), allowed.end());
-        fields.report(key, said, notes);
+        let message =
+            format!("must be a whole number from {} to {}", allowed.start(), allowed.end());
+        fields.report(key, message, notes);
         return None;
     };
     u32::try_from(number).ok()
@@ -60,13 +61,13 @@ fn number(
     notes: &mut Notes<'_>,
 ) -> Option<f64> {
     let value = fields.get(key)?.get_ref();
-    let whole = value.as_integer().filter(|it| it.radix() == 10).map(DeInteger::as_str);
+    let whole = value.as_integer().filter(|integer| integer.radix() == 10).map(DeInteger::as_str);
     let text = value.as_float().map(DeFloat::as_str).or(whole);
     let number = text.and_then(|text| text.parse().ok());
     let number = number.filter(|number: &f64| allowed.contains(number));
     if number.is_none() {
-        let said = format!("must be a number from {} to {}", allowed.start(), allowed.end());
-        fields.report(key, said, notes);
+        let message = format!("must be a number from {} to {}", allowed.start(), allowed.end());
+        fields.report(key, message, notes);
     }
     number
 }
@@ -75,14 +76,16 @@ fn permanent(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<Vec<String>> {
     const KEY: &str = "permanent";
     let list = fields.get(KEY)?.get_ref().as_array();
     let Some(list) = list.filter(|list| list.len() <= limits::MAX_PERMANENT) else {
-        let most = limits::MAX_PERMANENT;
-        let said = format!("must be a list of at most {most} classes, such as [\"exit_3\"]");
-        fields.report(KEY, said, notes);
+        let max_classes = limits::MAX_PERMANENT;
+        let message =
+            format!("must be a list of at most {max_classes} classes, such as [\"exit_3\"]");
+        fields.report(KEY, message, notes);
         return None;
     };
     let mut classes = Vec::with_capacity(list.len());
-    for one in list {
-        let said = match one.get_ref().as_str().map(|class| (class, check_class(class))) {
+    for class_value in list {
+        let message = match class_value.get_ref().as_str().map(|class| (class, check_class(class)))
+        {
             Some((class, Ok(()))) => {
                 classes.push(class.to_owned());
                 continue;
@@ -90,7 +93,7 @@ fn permanent(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<Vec<String>> {
             Some((class, Err(error))) => format!("{} {error}", quoted(class)),
             None => "every class must be a string".to_owned(),
         };
-        notes.problem(Some(one.span()), Some(&fields.name(KEY)), said);
+        notes.problem(Some(class_value.span()), Some(&fields.name(KEY)), message);
     }
     Some(classes)
 }

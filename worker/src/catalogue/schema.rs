@@ -24,8 +24,8 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
     };
     let schema = match schema {
         Ok(schema) => schema,
-        Err(said) => {
-            fields.report(KEY, said, notes);
+        Err(message) => {
+            fields.report(KEY, message, notes);
             return None;
         }
     };

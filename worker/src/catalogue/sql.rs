@@ -39,8 +39,8 @@ fn statement(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
         return None;
     };
     if text.len() > SQL_MAX_BYTES || text.contains('\0') {
-        let said = format!("is longer than {SQL_MAX_BYTES} bytes or holds a NUL");
-        fields.report("sql", said, notes);
+        let message = format!("is longer than {SQL_MAX_BYTES} bytes or holds a NUL");
+        fields.report("sql", message, notes);
         return None;
     }
     let word = first_word(text);
@@ -53,11 +53,11 @@ fn statement(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
         return None;
     }
     if TRANSACTIONS.contains(&word.as_str()) {
-        let said = format!(
+        let message = format!(
             "`{word}` would change the transaction that the completion belongs to; write a statement \
              that leaves it alone"
         );
-        fields.report("sql", said, notes);
+        fields.report("sql", message, notes);
         return None;
     }
     Some(text.to_owned())

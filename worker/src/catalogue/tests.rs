@@ -145,14 +145,14 @@ fn nothing_is_run_by_saying_so() {
         Ok::<_, Vec<String>>(catalogue.get("a").unwrap().kind.clone())
     };
     assert_eq!(kind("noop = true\ntimeout = \"5s\""), Ok(TaskKind::Noop));
-    for (text, said) in [
+    for (text, part) in [
         ("noop = false", "must be `true`"),
         ("noop = \"yes\"", "must be `true`"),
         ("noop = true\nsql = \"call p()\"", "one executor"),
         ("noop = true\ngrace = \"5s\"", "unknown key; known are `noop`, `timeout`"),
     ] {
         let problems = kind(text).unwrap_err();
-        assert!(problems.iter().any(|problem| problem.contains(said)), "{text}: {problems:?}");
+        assert!(problems.iter().any(|problem| problem.contains(part)), "{text}: {problems:?}");
     }
 }
 
@@ -172,7 +172,7 @@ fn a_statement_is_taken_with_its_limits_and_refused_with_what_is_wrong() {
         sql("sql = \"call p()\"\nlock_timeout = \"100ms\"\nstatement_timeout = \"2m\"").unwrap();
     assert_eq!(full.lock_timeout, Duration::from_millis(100));
     assert_eq!(full.statement_timeout, Some(Duration::from_mins(2)));
-    for (text, said) in [
+    for (text, part) in [
         ("sql = 7", "must be a statement in quotes"),
         ("sql = \" -- no\"", "holds no statement"),
         ("sql = \"Commit\"", "`commit` would change the transaction"),
@@ -180,7 +180,7 @@ fn a_statement_is_taken_with_its_limits_and_refused_with_what_is_wrong() {
         ("sql = \"call p()\"\nlock_timeout = \"2h\"", "must be 1ms to 1h"),
     ] {
         let problems = sql(text).unwrap_err();
-        assert!(problems.len() == 1 && problems[0].contains(said), "{text}: {problems:?}");
+        assert!(problems.len() == 1 && problems[0].contains(part), "{text}: {problems:?}");
     }
 }
 
@@ -195,9 +195,9 @@ fn a_damaged_file_is_reported_by_line() {
 
 #[test]
 fn an_empty_catalogue_is_refused() {
-    let said = ["no task type is offered: add `[tasks.NAME]` with what it runs"];
-    assert_eq!(parse("").unwrap_err(), said);
-    assert_eq!(parse("[tasks]").unwrap_err(), said);
+    let problems = ["no task type is offered: add `[tasks.NAME]` with what it runs"];
+    assert_eq!(parse("").unwrap_err(), problems);
+    assert_eq!(parse("[tasks]").unwrap_err(), problems);
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn a_file_is_loaded_relative_to_its_own_folder() {
 fn a_missing_large_or_foreign_file_is_named() {
     let folder = folder();
     let path = folder.path().join("tasks.toml");
-    let said = Catalogue::load(&path).unwrap_err().to_string();
-    assert!(said.contains("tasks.toml") && said.contains("cannot be read"), "{said}");
+    let message = Catalogue::load(&path).unwrap_err().to_string();
+    assert!(message.contains("tasks.toml") && message.contains("cannot be read"), "{message}");
     fs::write(&path, vec![b'#'; FILE_MAX_BYTES as usize + 1]).unwrap();
     assert!(Catalogue::load(&path).unwrap_err().to_string().contains("is larger than 1048576"));
     fs::write(&path, [0xff]).unwrap();

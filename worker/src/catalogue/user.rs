@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn nobody_is_not_guessed() {
         for name in ["report", "", "4294967295", "-1", "0x0"] {
-            let said = find_in(name, HOST).unwrap_err();
-            assert!(said.contains("is no user of this host"), "{said}");
+            let message = find_in(name, HOST).unwrap_err();
+            assert!(message.contains("is no user of this host"), "{message}");
         }
     }
 }

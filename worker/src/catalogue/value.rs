@@ -27,8 +27,8 @@ pub(super) fn read(
     }
     match reference(value, folder) {
         Ok(reference) => Some(Value::Secret(reference)),
-        Err(said) => {
-            notes.problem(Some(value.span()), Some(name), said);
+        Err(problem) => {
+            notes.problem(Some(value.span()), Some(name), problem);
             None
         }
     }

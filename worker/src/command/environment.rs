@@ -105,28 +105,29 @@ mod tests {
         CommandTask::new(CommandLine { program: "/bin/true".into(), arguments: Vec::new() })
     }
 
-    fn left(task: &CommandTask) -> Vec<String> {
+    fn inherited_by(task: &CommandTask) -> Vec<String> {
         let all: Vec<_> = OF_THE_WORKER.iter().map(|name| ((*name).into(), "x".into())).collect();
-        let left = inherited_variables(task, &all).into_iter();
-        left.map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()
+        let inherited = inherited_variables(task, &all).into_iter();
+        inherited.map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()
     }
 
     #[test]
     fn only_what_the_allow_list_names_is_inherited() {
-        assert_eq!(left(&task()), ["PATH=x", "HOME=x", "USER=x", "LC_ALL=x", "LC_TIME=x"]);
-        let mut own = task();
-        own.environment.inherit = vec!["PGPASSWORD".to_owned(), "MY_*".to_owned()];
-        assert_eq!(left(&own), ["MY_DATABASE_URL=x", "PGPASSWORD=x"]);
+        assert_eq!(inherited_by(&task()), ["PATH=x", "HOME=x", "USER=x", "LC_ALL=x", "LC_TIME=x"]);
+        let mut custom_task = task();
+        custom_task.environment.inherit = vec!["PGPASSWORD".to_owned(), "MY_*".to_owned()];
+        assert_eq!(inherited_by(&custom_task), ["MY_DATABASE_URL=x", "PGPASSWORD=x"]);
     }
 
     #[test]
     fn the_workers_secrets_and_settings_are_kept_from_tasks() {
-        let mut all = task();
-        all.environment.inherit = vec!["*".to_owned()];
-        let kept = ["HOME", "LC_ALL", "LC_TIME", "MY_DATABASE_URL", "PATH", "PGPASSWORD", "USER"];
-        let mut left = left(&all);
-        left.sort();
-        assert_eq!(left, kept.map(|name| format!("{name}=x")));
+        let mut inherits_all = task();
+        inherits_all.environment.inherit = vec!["*".to_owned()];
+        let expected =
+            ["HOME", "LC_ALL", "LC_TIME", "MY_DATABASE_URL", "PATH", "PGPASSWORD", "USER"];
+        let mut inherited = inherited_by(&inherits_all);
+        inherited.sort();
+        assert_eq!(inherited, expected.map(|name| format!("{name}=x")));
     }
 
     #[test]
@@ -134,11 +135,11 @@ mod tests {
         let mut other = task();
         let account = Some(("reports".to_owned(), "/srv/reports".to_owned()));
         other.user = Some(TaskUser { uid: 900, gid: 900, account });
-        let left = left(&other);
+        let inherited = inherited_by(&other);
         let (home, user) = ("HOME=/srv/reports".to_owned(), "USER=reports".to_owned());
-        assert!(left.contains(&home) && left.contains(&user), "{left:?}");
-        assert!(!left.contains(&"HOME=x".to_owned()), "{left:?}");
+        assert!(inherited.contains(&home) && inherited.contains(&user), "{inherited:?}");
+        assert!(!inherited.contains(&"HOME=x".to_owned()), "{inherited:?}");
         other.user = Some(TaskUser { uid: 900, gid: 900, account: None });
-        assert_eq!(self::left(&other), ["PATH=x", "LC_ALL=x", "LC_TIME=x", "HOME=/"]);
+        assert_eq!(self::inherited_by(&other), ["PATH=x", "LC_ALL=x", "LC_TIME=x", "HOME=/"]);
     }
 }

@@ -98,12 +98,12 @@ fn invalid(what: &str) -> ResultRefusal {
 fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, ResultRefusal> {
     let unreadable = |error: io::Error| invalid(&format!("cannot be read: {error}"));
     let Some(file) = folder.file(FILE_NAME).map_err(unreadable)? else { return Ok(None) };
-    let about = file.metadata().map_err(unreadable)?;
-    if !about.is_file() {
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
         return Err(invalid("is no file"));
     }
     // A task with other rights than the worker could link to a file that it cannot read itself.
-    if owner.is_some_and(|owner| owner != about.uid()) {
+    if owner.is_some_and(|owner| owner != metadata.uid()) {
         return Err(invalid("is a file of another user"));
     }
     let mut bytes = Vec::new();
@@ -111,8 +111,8 @@ fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, Re
     match read.map_err(unreadable)? {
         0 => return Ok(None),
         count if count > MAX_RESULT_BYTES => {
-            let said = format!("the result is longer than {MAX_RESULT_BYTES} bytes");
-            return Err(("result_too_large", said));
+            let message = format!("the result is longer than {MAX_RESULT_BYTES} bytes");
+            return Err(("result_too_large", message));
         }
         _ => {}
     }

@@ -157,13 +157,13 @@ impl RunningGuard {
         loop {
             if let Some(line) = self.lines.next_line() {
                 return Report::parse(&line)
-                    .ok_or_else(|| "the task's guard said something unreadable".to_owned());
+                    .ok_or_else(|| "the task's guard sent an unreadable message".to_owned());
             }
             let mut buffer = [0; 512];
             match self.control.read(&mut buffer).await {
                 Ok(0) => return Err("the task's guard was killed".to_owned()),
                 Ok(count) if self.lines.push(&buffer[..count]) => {}
-                Ok(_) => return Err("the task's guard said something endless".to_owned()),
+                Ok(_) => return Err("the task's guard sent a message that is too long".to_owned()),
                 Err(error) => return Err(format!("the task's guard was lost: {error}")),
             }
         }
@@ -220,9 +220,9 @@ impl GuardOrders {
     /// Returns when to check the clock again.
     fn next_deadline(&self) -> Instant {
         let lease = Instant::now() + self.lease.saturating_duration_since(HostInstant::now());
-        let own = if self.kill_sent { None } else { Some(lease) };
+        let lease_end = if self.kill_sent { None } else { Some(lease) };
         let timeout = if self.term_sent || self.kill_sent { None } else { Some(self.timeout_at) };
-        let earliest = [own, timeout, self.give_up_at].into_iter().flatten().min();
+        let earliest = [lease_end, timeout, self.give_up_at].into_iter().flatten().min();
         earliest.unwrap_or(lease)
     }
 

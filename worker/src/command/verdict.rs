@@ -35,11 +35,11 @@ pub(super) enum FinalReport {
 
 /// Returns the outcome of a task. `stop_request` counts only if the task did not end by itself before.
 ///
-/// `said` is what the task said last; part of the reason of a failure.
+/// `last_line` is the task's last line of output, which the reason of a failure repeats.
 pub(super) fn verdict(
     last: FinalReport,
     stop_request: Option<StopRequest>,
-    said: Option<&str>,
+    last_line: Option<&str>,
     limits: &TaskLimits,
 ) -> TaskEnd {
     let (exit_code, signal) = match last {
@@ -49,10 +49,10 @@ pub(super) fn verdict(
     };
     let outcome = match last {
         FinalReport::Ended { status, stopped: StoppedBy::Nobody } => {
-            outcome_of_exit(status, said, limits)
+            outcome_of_exit(status, last_line, limits)
         }
         FinalReport::Ended { stopped: StoppedBy::Worker, status } => {
-            stop_request.map_or_else(|| outcome_of_exit(status, said, limits), outcome_of_stop)
+            stop_request.map_or_else(|| outcome_of_exit(status, last_line, limits), outcome_of_stop)
         }
         FinalReport::Ended { stopped: StoppedBy::Memory, .. } => {
             let limit = limits.memory.map_or_else(String::new, format_size);
@@ -83,9 +83,9 @@ fn outcome_of_stop(stop_request: StopRequest) -> Outcome {
     }
 }
 
-fn outcome_of_exit(status: Status, said: Option<&str>, limits: &TaskLimits) -> Outcome {
-    let said = |event: String| match said {
-        Some(words) => format!("{event}: {words}"),
+fn outcome_of_exit(status: Status, last_line: Option<&str>, limits: &TaskLimits) -> Outcome {
+    let with_output = |event: String| match last_line {
+        Some(line) => format!("{event}: {line}"),
         None => event,
     };
     let cpu = Signal::XCPU.as_raw();
@@ -98,15 +98,15 @@ fn outcome_of_exit(status: Status, said: Option<&str>, limits: &TaskLimits) -> O
         _ if cpu_time => {
             let limit = limits.cpu_time.map_or("a limit".to_owned(), duration::format);
             let event = format!("a process used up its processor time, {limit}");
-            return Outcome::Failed { class: "cpu_time".to_owned(), message: said(event) };
+            return Outcome::Failed { class: "cpu_time".to_owned(), message: with_output(event) };
         }
         Status::Exited(0) => return Outcome::Succeeded,
         Status::Exited(code) => code,
         Status::Signalled(signal) => {
-            return Outcome::Signalled { signal, message: said(format!("signal {signal}")) };
+            return Outcome::Signalled { signal, message: with_output(format!("signal {signal}")) };
         }
     };
-    let (class, message) = (format!("exit_{code}"), said(format!("exit code {code}")));
+    let (class, message) = (format!("exit_{code}"), with_output(format!("exit code {code}")));
     match code {
         EXIT_RETRY => Outcome::Retry { class, message, after: None },
         EXIT_PERMANENT => Outcome::Permanent { class, message },
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_ended_by_itself_gets_its_own_result_whatever_was_asked() {
+    fn a_task_that_ended_by_itself_keeps_its_own_result_after_any_stop_request() {
         for stop_request in
             [None, Some(StopRequest::Timeout), Some(StopRequest::Stop(StopReason::LeaseLost))]
         {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_that_a_task_died_of_is_told() {
+    fn the_limit_that_killed_a_task_is_named() {
         let memory = judged(Status::Signalled(9), StoppedBy::Memory, None);
         let message = "it used more than 64MiB of memory".to_owned();
         assert_eq!(memory, Outcome::OutOfMemory { message });

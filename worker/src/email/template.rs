@@ -75,8 +75,8 @@ fn render_part(
             Err(TemplateError::Invalid(InvalidMail::too_long(part, max_bytes)))
         }
         Err(error) => {
-            let said = format!("`{part}` cannot be filled in: {}", describe(&error));
-            Err(TemplateError::Render(said))
+            let message = format!("`{part}` cannot be filled in: {}", describe(&error));
+            Err(TemplateError::Render(message))
         }
     }
 }

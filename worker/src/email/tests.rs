@@ -49,15 +49,15 @@ async fn a_mail_is_handed_over_with_its_templates_filled_in() {
     let end = run(to(&server), 1, reminder()).await;
     assert_eq!(end.outcome, Outcome::Succeeded);
     assert_eq!(end.output.lines[0].text, "250 queued as 77");
-    let said = server.conversation().await;
-    assert!(said.contains("MAIL FROM:<sexton@example.org>"), "{said}");
-    assert!(said.contains("RCPT TO:<team@example.org>"), "{said}");
-    assert!(said.contains("RCPT TO:<zoe@example.org>"), "{said}");
-    assert!(said.contains("\nFrom: Sexton <sexton@example.org>\n"), "{said}");
-    assert!(said.contains("\nDate: Sun, 06 Nov 1994 08:49:00 +0000\n"), "{said}");
-    assert!(said.contains("\nSubject: =?utf-8?"), "{said}");
+    let conversation = server.conversation().await;
+    assert!(conversation.contains("MAIL FROM:<sexton@example.org>"), "{conversation}");
+    assert!(conversation.contains("RCPT TO:<team@example.org>"), "{conversation}");
+    assert!(conversation.contains("RCPT TO:<zoe@example.org>"), "{conversation}");
+    assert!(conversation.contains("\nFrom: Sexton <sexton@example.org>\n"), "{conversation}");
+    assert!(conversation.contains("\nDate: Sun, 06 Nov 1994 08:49:00 +0000\n"), "{conversation}");
+    assert!(conversation.contains("\nSubject: =?utf-8?"), "{conversation}");
     // A line of one full stop does not end the mail.
-    assert!(said.contains("\nHello team,\nit is due.\n..\n"), "{said}");
+    assert!(conversation.contains("\nHello team,\nit is due.\n..\n"), "{conversation}");
 }
 
 #[tokio::test]
@@ -66,8 +66,8 @@ async fn every_attempt_sends_the_same_message_id() {
     for attempt in [1, 2] {
         let mut server = Server::start(Script::default()).await;
         run(to(&server), attempt, reminder()).await;
-        let said = server.conversation().await;
-        let id = said.lines().find(|line| line.starts_with("Message-ID: <")).unwrap();
+        let conversation = server.conversation().await;
+        let id = conversation.lines().find(|line| line.starts_with("Message-ID: <")).unwrap();
         ids.push(id.to_owned());
     }
     assert_eq!(ids[0], ids[1]);
@@ -90,8 +90,8 @@ async fn replies_of_4xx_are_tried_again_and_replies_of_5xx_are_not() {
         // A refusal stays one even if the server ignores QUIT.
         let server = Server::start(Script::replying(verb, reply).deaf_to_quit()).await;
         let end = run(to(&server), 1, reminder()).await;
-        let (said, message, said_retried) = failure(&end);
-        assert_eq!((said, said_retried), (class, retried), "{verb}: {message}");
+        let (actual_class, message, is_retried) = failure(&end);
+        assert_eq!((actual_class, is_retried), (class, retried), "{verb}: {message}");
     }
 }
 
@@ -115,8 +115,8 @@ async fn no_param_begins_another_header() {
     let mut params = reminder();
     params["name"] = json!("x\r\n.\r\nMAIL FROM:<evil@example.org>\r\n");
     assert_eq!(run(to(&server), 1, params).await.outcome, Outcome::Succeeded);
-    let said = server.conversation().await;
-    assert!(said.contains("\n..\n"), "{said}");
+    let conversation = server.conversation().await;
+    assert!(conversation.contains("\n..\n"), "{conversation}");
 }
 
 #[tokio::test]
@@ -142,8 +142,11 @@ async fn a_password_is_not_sent_without_encryption() {
     let spec = EmailTask { credentials: Some(("me".to_owned(), password)), ..to(&server) };
     let end = run(spec, 1, reminder()).await;
     assert_eq!((failure(&end).0, failure(&end).2), ("smtp_unencrypted", false));
-    let said = server.conversation().await;
-    assert!(!said.contains("AUTH PLAIN") && !said.contains("MAIL"), "{said}");
+    let conversation = server.conversation().await;
+    assert!(
+        !conversation.contains("AUTH PLAIN") && !conversation.contains("MAIL"),
+        "{conversation}"
+    );
     let missing = SecretRef::Env("ABSENT".to_owned());
     let spec = EmailTask { credentials: Some(("me".to_owned(), missing)), ..to(&server) };
     let end = run(spec, 1, reminder()).await;

@@ -109,8 +109,8 @@ impl<'f> Removal<'f> {
             }
         }
         if self.left == 0 {
-            let said = format!("more than {MAX_ENTRIES} things were in it");
-            self.failed = Some(io::Error::other(said));
+            let message = format!("more than {MAX_ENTRIES} things were in it");
+            self.failed = Some(io::Error::other(message));
         }
         self.failed
     }
@@ -133,7 +133,7 @@ impl<'f> Removal<'f> {
     }
 
     fn one(&mut self, at: BorrowedFd<'_>, name: &CStr, depth: u32) -> rustix::io::Result<()> {
-        if gone(at, name)? {
+        if remove_entry(at, name)? {
             return Ok(());
         }
         if depth == MAX_DEPTH {
@@ -146,7 +146,7 @@ impl<'f> Removal<'f> {
 }
 
 /// Removes a file or an empty folder; `false`: it is a folder with contents.
-fn gone(at: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<bool> {
+fn remove_entry(at: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<bool> {
     match unlinkat(at, name, AtFlags::empty()) {
         // The error for a folder differs between file systems.
         Err(Errno::ISDIR | Errno::PERM) => {}

@@ -40,8 +40,9 @@ impl LoweredLimits {
             let Some(limit) = limit else { continue };
             let guard_limits = getrlimit(resource);
             // Only root may exceed the hard limit, so the hard limit applies otherwise.
-            let capped =
-                |value: u64| Some(guard_limits.maximum.map_or(value, |most| value.min(most)));
+            let capped = |value: u64| {
+                Some(guard_limits.maximum.map_or(value, |hard_limit| value.min(hard_limit)))
+            };
             let born = Rlimit { current: capped(limit), maximum: guard_limits.maximum };
             setrlimit(resource, born)?;
             lowered.guard_limits.push((resource, guard_limits));

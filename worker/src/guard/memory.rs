@@ -139,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_that_does_not_tell_the_children_is_told_of() {
+    fn a_kernel_without_a_list_of_children_is_reported() {
         assert_eq!(memory_can_be_watched(), Ok(()));
-        let said = check_readable(Path::new("/proc/thread-self/no-children")).unwrap_err();
-        assert!(said.contains("CONFIG_PROC_CHILDREN"), "{said}");
+        let message = check_readable(Path::new("/proc/thread-self/no-children")).unwrap_err();
+        assert!(message.contains("CONFIG_PROC_CHILDREN"), "{message}");
     }
 
     #[test]

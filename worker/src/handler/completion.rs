@@ -75,8 +75,8 @@ impl<R: Serialize> Completion<R> {
     ///
     /// A permanent failure, as for the result of a command: another try would produce the same.
     pub(super) fn into_success(self) -> Result<HandlerSuccess, HandlerError> {
-        let refused = |class: &str, said: String| {
-            let reason = Reason::new(format!("the handler's result {said}")).class(class);
+        let refused = |class: &str, problem: String| {
+            let reason = Reason::new(format!("the handler's result {problem}")).class(class);
             HandlerError::Permanent(reason)
         };
         let result = serde_json::to_value(&self.result)

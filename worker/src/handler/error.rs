@@ -110,7 +110,7 @@ impl Reason {
     /// At most 100 characters of `A-Z a-z 0-9 . _ -`; others become `_`.
     #[must_use]
     pub fn class(mut self, class: &str) -> Self {
-        let fits = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
+        let fits = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
         let fitting = class.chars().map(|one| if fits(one) { one } else { '_' });
         self.class = fitting.take(MAX_CLASS_BYTES).collect();
         if self.class.is_empty() {
@@ -143,9 +143,9 @@ fn chain(error: &dyn Error) -> String {
     let mut next = error.source();
     for _ in 0..MAX_SOURCES {
         let Some(source) = next.filter(|_| text.len() <= MAX_REASON_BYTES) else { break };
-        let said = source.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
+        let cause = source.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
         }
         next = source.source();
     }
@@ -166,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn any_error_is_tried_again_and_told_with_its_causes() {
+    fn any_error_is_a_retry_with_its_causes_in_the_reason() {
         let Err(HandlerError::Retry(reason)) = failing() else { panic!("not a retry") };
         assert_eq!(reason.message(), "cannot read the price list: invalid digit found in string");
-        let told = HandlerError::from(anyhow::anyhow!("inner").context("outer"));
-        assert_eq!(told, HandlerError::retry("outer: inner"));
+        let error = HandlerError::from(anyhow::anyhow!("inner").context("outer"));
+        assert_eq!(error, HandlerError::retry("outer: inner"));
         let repeating = std::io::Error::other("disk full");
         assert_eq!(Reason::from(repeating).message(), "disk full");
     }

@@ -154,12 +154,12 @@ impl HandlerExecutor {
         stopped: &mut Option<PendingStop>,
         stop_signal: &mut StopSignal,
     ) -> StopCause {
-        let told = match *stopped {
-            Some(told) => told,
+        let stop = match *stopped {
+            Some(stop) => stop,
             None => *stopped.insert(self.stopped(stop_signal.stop().await)),
         };
-        told.wait_for_grace_end(stop_signal).await;
-        if stop_signal.lease_is_lost() { StopCause::LeaseLost } else { told.cause }
+        stop.wait_for_grace_end(stop_signal).await;
+        if stop_signal.lease_is_lost() { StopCause::LeaseLost } else { stop.cause }
     }
 }
 
@@ -182,12 +182,12 @@ impl Executor for HandlerExecutor {
         let (ended, stopped) = self.supervise(running, &ctx, &transactions, &mut stop_signal).await;
         // The dropped transactions are rolled back before another attempt may begin one.
         transactions.close().await;
-        let why = |by_itself| stopped.map_or(by_itself, |told| told.cause.outcome());
+        let outcome_for = |by_itself| stopped.map_or(by_itself, |stop| stop.cause.outcome());
         let ended = match ended {
             Ok(Ok(into_success)) => Ok(into_success),
             // After a stop only the fact of the failure counts, and the stop's cause is recorded.
-            Ok(Err(error)) => Err(why(error.outcome())),
-            Err(error) => Err(why(match error.try_into_panic() {
+            Ok(Err(error)) => Err(outcome_for(error.outcome())),
+            Err(error) => Err(outcome_for(match error.try_into_panic() {
                 Ok(payload) => {
                     let outcome = panicked(&panic_capture, &*payload, &recorder, &ctx);
                     // The payload's destructor is the handler's code, too, and may block or panic.
@@ -222,14 +222,14 @@ impl Executor for HandlerExecutor {
 /// Warns that a handler succeeded but its transaction was rolled back: usually the handler returns `Ok(())`
 /// instead of `Ok(ctx.complete_in(tx))`.
 fn warn_of_uncompleted_transaction(task: &TaskRun, recorder: &Recorder, ctx: &Ctx) {
-    let said = "it began a transaction and succeeded without `ctx.complete_in(tx)`: nothing of what it \
+    let message = "it began a transaction and succeeded without `ctx.complete_in(tx)`: nothing of what it \
                 did in there has happened";
-    recorder.push(Stream::Stderr, ctx.now(), format!("{said}\n").as_bytes());
+    recorder.push(Stream::Stderr, ctx.now(), format!("{message}\n").as_bytes());
     tracing::warn!(
         job.name = task.job,
         execution.id = %task.execution_id,
         attempt.number = task.attempt,
-        "attempt {} of {}: {said}",
+        "attempt {} of {}: {message}",
         task.attempt,
         task.job
     );
@@ -243,7 +243,7 @@ fn panicked(
     ctx: &Ctx,
 ) -> Outcome {
     let (message, panic) = panic_capture.take(payload);
-    let told = format!("{message}\n{}", panic.backtrace.unwrap_or_default());
-    recorder.push(Stream::Stderr, ctx.now(), told.as_bytes());
+    let output = format!("{message}\n{}", panic.backtrace.unwrap_or_default());
+    recorder.push(Stream::Stderr, ctx.now(), output.as_bytes());
     Outcome::Failed { class: PANIC.to_owned(), message }
 }

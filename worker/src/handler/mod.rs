@@ -167,8 +167,8 @@ fn read<P: DeserializeOwned>(params: Value) -> Result<P, HandlerError> {
     serde_path_to_error::deserialize(params).map_err(|error| {
         let path = error.path().to_string();
         let place = if path == "." { "the params" } else { path.as_str() };
-        let said = format!("{place}: {}", error.inner());
-        HandlerError::Permanent(Reason::new(said).class(INVALID_PARAMS))
+        let message = format!("{place}: {}", error.inner());
+        HandlerError::Permanent(Reason::new(message).class(INVALID_PARAMS))
     })
 }
 

@@ -104,7 +104,7 @@ mod tests {
             permanent: Some(vec!["not a class".to_owned()]),
         };
         let wrong = HandlerOptions { timeout: Some(Duration::ZERO), grace: Duration::MAX, retry };
-        let said = wrong.problems();
+        let problems = wrong.problems();
         for name in [
             "timeout",
             "grace",
@@ -117,7 +117,7 @@ mod tests {
             "jitter",
             "permanent",
         ] {
-            assert!(said.iter().any(|problem| problem.contains(name)), "{name}: {said:?}");
+            assert!(problems.iter().any(|problem| problem.contains(name)), "{name}: {problems:?}");
         }
         let retry =
             RetryOverrides { delay: Some(Duration::from_hours(2)), ..RetryOverrides::default() };

@@ -33,10 +33,10 @@ pub(super) fn capture_panics<F: Future>(
 ) -> impl Future<Output = F::Output> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let others = panic::take_hook();
+        let previous_hook = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if PANIC_CAPTURE.try_with(|panic_capture| panic_capture.note(panic)).is_err() {
-                others(panic);
+                previous_hook(panic);
             }
         }));
     });
@@ -46,8 +46,8 @@ pub(super) fn capture_panics<F: Future>(
 impl PanicCapture {
     fn note(&self, panic: &PanicHookInfo<'_>) {
         let backtrace = Backtrace::capture();
-        let told = backtrace.status() == BacktraceStatus::Captured;
-        let backtrace = told.then(|| {
+        let is_captured = backtrace.status() == BacktraceStatus::Captured;
+        let backtrace = is_captured.then(|| {
             let mut text = backtrace.to_string();
             text.truncate(text.floor_char_boundary(MAX_BACKTRACE_BYTES));
             text

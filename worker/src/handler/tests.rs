@@ -165,8 +165,8 @@ fn what_a_panic_bears_is_dropped_on_the_handlers_threads() {
     }
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     let threads = threads.worker_threads(1).thread_name("of-handlers").build().unwrap();
-    let mut own = tokio::runtime::Builder::new_current_thread();
-    let own = own.enable_time().build().unwrap();
+    let mut worker_runtime = tokio::runtime::Builder::new_current_thread();
+    let worker_runtime = worker_runtime.enable_time().build().unwrap();
     let (sender, dropped) = std::sync::mpsc::channel();
     let handler = move |_: Ctx, _: Value| {
         let payload = Payload(sender.clone());
@@ -176,7 +176,7 @@ fn what_a_panic_bears_is_dropped_on_the_handlers_threads() {
     let host = HandlerHost { runtime: threads.handle().clone(), database: None, clock };
     let executor = HandlerExecutor::new(Arc::new(host), AnyHandler::new(handler), GRACE_DEFAULT);
     let (_supervisor, control) = TaskSupervisor::new(HostInstant::now() + HOUR);
-    let end = own.block_on(executor.run(&task(json!({})), control));
+    let end = worker_runtime.block_on(executor.run(&task(json!({})), control));
     assert_eq!(class_and_message(&end.outcome).0, PANIC);
     let thread = dropped.recv_timeout(Duration::from_mins(1)).unwrap();
     assert_eq!(thread.as_deref(), Some("of-handlers"));
@@ -208,38 +208,38 @@ impl Drop for Dropped {
 
 /// Returns a handler that ignores the stop, and whether it was dropped.
 fn deaf() -> (impl Handler<Value>, Arc<AtomicBool>) {
-    let gone = Arc::new(AtomicBool::new(false));
-    let noted = Arc::clone(&gone);
+    let was_dropped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&was_dropped);
     let handler = move |_: Ctx, _: Value| {
-        let dropped = Dropped(Arc::clone(&noted));
+        let dropped = Dropped(Arc::clone(&flag));
         async move {
             let _dropped = dropped;
             std::future::pending::<Result<(), HandlerError>>().await
         }
     };
-    (handler, gone)
+    (handler, was_dropped)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_ignores_its_timeout_is_dropped_after_the_grace() {
-    let (handler, gone) = deaf();
-    let begun = Instant::now();
+    let (handler, was_dropped) = deaf();
+    let started = Instant::now();
     let end = run(json!({}), handler, unstopped).await;
     assert_eq!(end.outcome, Outcome::TimedOut);
-    assert_eq!(begun.elapsed().as_secs(), (HOUR + GRACE_DEFAULT).as_secs());
-    assert!(gone.load(Ordering::Relaxed));
+    assert_eq!(started.elapsed().as_secs(), (HOUR + GRACE_DEFAULT).as_secs());
+    assert!(was_dropped.load(Ordering::Relaxed));
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_reason_to_stop_is_told_apart_and_haste_leaves_no_grace() {
+async fn each_stop_reason_has_its_outcome_and_a_stop_at_once_has_no_grace() {
     for (reason, outcome) in [
         (StopReason::Cancelled, Outcome::Cancelled),
         (StopReason::Interrupted, Outcome::Interrupted),
         (StopReason::LeaseLost, Outcome::LeaseLost),
     ] {
         for at_once in [false, true] {
-            let (handler, gone) = deaf();
-            let begun = Instant::now();
+            let (handler, was_dropped) = deaf();
+            let started = Instant::now();
             let stop = async |supervisor: &TaskSupervisor| {
                 tokio::task::yield_now().await;
                 supervisor.stop(reason);
@@ -250,21 +250,21 @@ async fn each_reason_to_stop_is_told_apart_and_haste_leaves_no_grace() {
             let end = run(json!({}), handler, stop).await;
             assert_eq!(end.outcome, outcome);
             let grace = !at_once && reason != StopReason::LeaseLost;
-            assert_eq!(begun.elapsed() >= GRACE_DEFAULT, grace, "{reason:?}, {at_once}");
-            assert!(gone.load(Ordering::Relaxed));
+            assert_eq!(started.elapsed() >= GRACE_DEFAULT, grace, "{reason:?}, {at_once}");
+            assert!(was_dropped.load(Ordering::Relaxed));
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_is_dropped_with_its_executor_is_gone() {
-    let (handler, gone) = deaf();
+    let (handler, was_dropped) = deaf();
     let (_supervisor, control) = TaskSupervisor::new(HostInstant::now() + HOUR);
     let (executor, task) = (executor(handler), task(json!({})));
     let running = tokio::time::timeout(Duration::from_secs(1), executor.run(&task, control));
     assert!(running.await.is_err());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(gone.load(Ordering::Relaxed));
+    assert!(was_dropped.load(Ordering::Relaxed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,8 +281,8 @@ async fn within_its_grace_a_handler_may_still_succeed_and_of_all_else_the_cause_
         supervisor.stop(StopReason::Cancelled);
     };
     let end = run(json!(true), obedient, cancel).await;
-    let said = Some(json!("the execution was cancelled"));
-    assert_eq!((end.outcome, end.result), (Outcome::Succeeded, said));
+    let result = Some(json!("the execution was cancelled"));
+    assert_eq!((end.outcome, end.result), (Outcome::Succeeded, result));
     let end = run(json!(false), obedient, cancel).await;
     assert_eq!(end.outcome, Outcome::Cancelled);
     let end = run(json!(true), obedient, unstopped).await;

@@ -83,8 +83,8 @@ impl TransactionManager {
 
     pub(super) async fn begin(self: &Arc<Self>) -> Result<Transaction, HandlerError> {
         let Some(database) = &self.database else {
-            let said = "there is no database here: a test gives one with `database(url)`";
-            return Err(HandlerError::permanent(said));
+            let message = "there is no database here: a test gives one with `database(url)`";
+            return Err(HandlerError::permanent(message));
         };
         let late = || HandlerError::permanent("the attempt of this context has ended");
         if self.lock().closed {
@@ -131,12 +131,12 @@ impl TransactionManager {
     /// others, such as a spawned task. Both are bounded: what cannot be ended within five seconds, because the
     /// database is down, is left to the transaction's own limits. No attempt can commit any of it.
     pub(super) async fn close(&self) {
-        let left = {
+        let sessions = {
             let mut open_transactions = self.lock();
             open_transactions.closed = true;
             std::mem::take(&mut open_transactions.sessions)
         };
-        for session in left.into_values() {
+        for session in sessions.into_values() {
             self.returned.spawn_on(session.end(), &self.runtime);
         }
         self.returned.close();
@@ -154,7 +154,7 @@ impl TransactionManager {
         // If it is missing, `close` is ending its session, which must not serve another attempt before that.
         let is_ended = open_transactions.sessions.remove(&number).is_none();
         let kill = is_ended || self.cut_short.load(Ordering::Relaxed);
-        let taken_back = async move {
+        let rollback = async move {
             if kill {
                 return transaction.kill().await;
             }
@@ -164,7 +164,7 @@ impl TransactionManager {
             transaction.rollback().await;
         };
         // Still under the lock: `close` waits for every session that it does not end.
-        self.returned.spawn_on(taken_back, &self.runtime);
+        self.returned.spawn_on(rollback, &self.runtime);
         drop(open_transactions);
     }
 

@@ -111,8 +111,8 @@ impl HttpExecutor {
         match host.client.send(request, response_recorder).await {
             Ok(HttpResponse { head, is_truncated }) => {
                 if is_truncated {
-                    let said = format!("the answer is longer than {} bytes", spec.max_response);
-                    response_recorder.note(&format!("{said}; the rest was not read"));
+                    let remark = format!("the answer is longer than {} bytes", spec.max_response);
+                    response_recorder.note(&format!("{remark}; the rest was not read"));
                 }
                 self.response_outcome(&head, response_recorder.words().as_deref())
             }
@@ -153,8 +153,8 @@ impl HttpExecutor {
 /// Returns the forms in which a server may echo a header's value: whole, and without its scheme, as in `Bearer
 /// abc`.
 fn tokens(value: &str) -> impl Iterator<Item = &str> {
-    let rest = value.trim().split_once(' ').map(|(_, rest)| rest);
-    std::iter::once(value).chain(rest)
+    let credentials = value.trim().split_once(' ').map(|(_, credentials)| credentials);
+    std::iter::once(value).chain(credentials)
 }
 
 fn failed(class: &str, message: String) -> Outcome {
@@ -194,8 +194,8 @@ struct ResponseRecorder {
 }
 
 impl ResponseRecorder {
-    fn note(&self, said: &str) {
-        self.recorder.push(Stream::Stderr, (self.clock)(), format!("{said}\n").as_bytes());
+    fn note(&self, text: &str) {
+        self.recorder.push(Stream::Stderr, (self.clock)(), format!("{text}\n").as_bytes());
     }
 
     /// Returns the first line of the body that has text.

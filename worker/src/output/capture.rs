@@ -211,9 +211,9 @@ impl Capture {
         if !self.reads_progress || stream != Stream::Stdout || !line.starts_with(b"::") {
             return false;
         }
-        let said = std::str::from_utf8(line).ok().and_then(|line| progress::parse(line, at));
-        let is = said.is_some();
-        self.progress = said.or(self.progress.take());
+        let progress = std::str::from_utf8(line).ok().and_then(|line| progress::parse(line, at));
+        let is = progress.is_some();
+        self.progress = progress.or(self.progress.take());
         is
     }
 

@@ -88,11 +88,11 @@ impl Lines {
         let bytes = self.bytes.make_contiguous();
         let mut end = bytes.len();
         for line in self.each.iter().rev() {
-            let said = &bytes[end - line.bytes..end];
+            let line_bytes = &bytes[end - line.bytes..end];
             end -= line.bytes;
-            let said = (line.stream == stream).then(|| text(said));
-            if let Some(said) = said.filter(|said| !said.trim().is_empty()) {
-                return Some(said.into_owned());
+            let line_text = (line.stream == stream).then(|| text(line_bytes));
+            if let Some(text) = line_text.filter(|text| !text.trim().is_empty()) {
+                return Some(text.into_owned());
             }
         }
         None

@@ -57,9 +57,9 @@ impl Values {
         loop {
             let found = self.finder.find(&held[from..]).map(|m| (from + m.start(), from + m.end()));
             // A match that begins before the last `longest` bytes is complete.
-            let far = held.len().saturating_sub(self.longest);
+            let safe_end = held.len().saturating_sub(self.longest);
             let (start, end) = match found {
-                Some((start, end)) if start < far => (start, end),
+                Some((start, end)) if start < safe_end => (start, end),
                 _ => {
                     let open = self.open_end(held, from);
                     match found {

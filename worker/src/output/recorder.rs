@@ -177,9 +177,9 @@ impl Recorder {
     pub(crate) fn final_part(&self) -> OutputPart {
         let recording = &mut *self.lock();
         for stream in [Stream::Stdout, Stream::Stderr] {
-            let mut rest = Vec::new();
-            Values::finish(recording.held_back.of(stream), &mut rest);
-            recording.capture.push(stream, recording.at, &rest);
+            let mut remainder = Vec::new();
+            Values::finish(recording.held_back.of(stream), &mut remainder);
+            recording.capture.push(stream, recording.at, &remainder);
         }
         recording.capture.end();
         self.take(recording);
@@ -199,9 +199,9 @@ impl Recorder {
                 *recording.words.of(stream) = Some(self.words(&words));
             }
         }
-        if let Some(mut said) = recording.capture.take_progress() {
-            mask_values(&mut said, |text| self.without_pattern(text).into_owned());
-            recording.progress = Some(said);
+        if let Some(mut progress) = recording.capture.take_progress() {
+            mask_values(&mut progress, |text| self.without_pattern(text).into_owned());
+            recording.progress = Some(progress);
         }
         let chunks = recording.capture.take(|line: &mut Line| {
             if let Cow::Owned(masked) = self.without_pattern(&line.text) {
@@ -210,12 +210,12 @@ impl Recorder {
         });
         recording.taken.extend(chunks.into_iter().map(Arc::new));
         if let Some((above, below)) = recording.capture.superseded() {
-            recording.taken.retain(|one| one.first_line <= above || one.first_line >= below);
+            recording.taken.retain(|chunk| chunk.first_line <= above || chunk.first_line >= below);
         }
     }
 
     fn without_pattern<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.pattern.as_deref().map_or(Cow::Borrowed(text), |it| mask::replace(it, text))
+        self.pattern.as_deref().map_or(Cow::Borrowed(text), |pattern| mask::replace(pattern, text))
     }
 
     /// Masks the text before cutting it: the mask would not recognise a part of a match.
@@ -233,7 +233,8 @@ impl Recording {
     fn part(&self) -> OutputPart {
         let chunks = self.taken.clone();
         let superseded = self.capture.superseded().filter(|_| !chunks.is_empty());
-        let progress = self.progress.as_ref().and_then(|said| serde_json::to_value(said).ok());
+        let progress =
+            self.progress.as_ref().and_then(|progress| serde_json::to_value(progress).ok());
         OutputPart { chunks, superseded, progress }
     }
 }

@@ -211,7 +211,7 @@ mod tests {
     use super::Pace;
 
     #[test]
-    fn who_replaces_all_each_time_comes_more_and_more_rarely_and_whoever_does_not_each_round() {
+    fn an_attempt_that_replaces_all_output_each_time_pauses_longer_and_any_other_never_pauses() {
         let mut pace = Pace::default();
         let mut rounds = Vec::new();
         for round in 0..60 {

@@ -56,23 +56,23 @@ async fn a_file_is_read_anew_each_time_without_its_line_end() {
 async fn what_is_no_secret_is_refused_without_waiting_and_without_being_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
-    let said = |why: &str| Err(format!("the secret in the file PATH {why}"));
+    let problem = |reason: &str| Err(format!("the secret in the file PATH {reason}"));
     let longest = "x".repeat(SECRET_MAX_BYTES);
     fs::write(&path, format!("{longest}\n")).unwrap();
     assert_eq!(file(&path).await.as_deref(), Ok(longest.as_str()));
     fs::write(&path, format!("{longest}x\n")).unwrap();
-    assert_eq!(file(&path).await, said("is longer than 64 KiB"));
+    assert_eq!(file(&path).await, problem("is longer than 64 KiB"));
     fs::write(&path, [b'p', 0xff]).unwrap();
-    assert_eq!(file(&path).await, said("is not UTF-8"));
+    assert_eq!(file(&path).await, problem("is not UTF-8"));
     fs::write(&path, "pass\0word").unwrap();
-    assert_eq!(file(&path).await, said("holds a NUL"));
+    assert_eq!(file(&path).await, problem("holds a NUL"));
     fs::write(&path, "\n").unwrap();
-    assert_eq!(file(&path).await, said("is empty"));
-    assert_eq!(file(folder.path()).await, said("cannot be read: it is no file"));
+    assert_eq!(file(&path).await, problem("is empty"));
+    assert_eq!(file(folder.path()).await, problem("cannot be read: it is no file"));
     // Nobody will ever write to this pipe.
     let pipe = folder.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    assert_eq!(file(&pipe).await, said("cannot be read: it is no file"));
+    assert_eq!(file(&pipe).await, problem("cannot be read: it is no file"));
 }
 
 #[test]

@@ -7,11 +7,11 @@ fn at() -> DateTime<Utc> {
 
 /// Checks every ten seconds whether it is March, and returns how often.
 async fn until_march(ctx: Ctx, params: Value) -> Result<u32, HandlerError> {
-    for asked in 1.. {
+    for checks in 1.. {
         if ctx.now() >= "2026-03-01T00:00:00Z".parse::<DateTime<Utc>>()? {
             ctx.log(format_args!("{} of {:?}", ctx.idempotency_key(), ctx.target()));
-            ctx.progress(100.0, [("asked", asked)]);
-            return Ok(asked);
+            ctx.progress(100.0, [("asked", checks)]);
+            return Ok(checks);
         }
         if params["patient"] == false {
             return Err(HandlerError::Snooze(Duration::from_secs(10)));
@@ -26,9 +26,9 @@ async fn the_clock_is_the_test_s() {
     let ran = run(until_march).at(at()).target("7").await;
     assert_eq!((ran.outcome, ran.result), (Outcome::Succeeded, Some(json!(2))));
     assert_eq!((ran.took.as_secs(), ran.lines), (10, vec!["test.job:test of Some(\"7\")".into()]));
-    let said = ran.progress.unwrap();
-    assert_eq!((said.percent, &said.values["asked"]), (100.0, &json!(2)));
-    assert_eq!(said.at, at() + Duration::from_secs(10));
+    let progress = ran.progress.unwrap();
+    assert_eq!((progress.percent, &progress.values["asked"]), (100.0, &json!(2)));
+    assert_eq!(progress.at, at() + Duration::from_secs(10));
     let ran = run(until_march).at(at()).params(json!({"patient": false})).await;
     assert_eq!(ran.outcome, Outcome::Snoozed { after: Duration::from_secs(10) });
 }
@@ -62,8 +62,8 @@ async fn an_end_is_what_a_worker_would_record() {
     let ran = run(fails).params(json!("of_s3cret")).await;
     let (class, message) = ("of_***".to_owned(), "no ***\u{fffd} for you".to_owned());
     assert_eq!(ran.outcome, Outcome::Failed { class, message });
-    for (asked, after) in [(0, 1), (7, 7), (u64::MAX, 7 * 24 * 3600)] {
-        let ran = run(snoozes).params(json!(asked)).await;
+    for (seconds, after) in [(0, 1), (7, 7), (u64::MAX, 7 * 24 * 3600)] {
+        let ran = run(snoozes).params(json!(seconds)).await;
         assert_eq!(ran.outcome, Outcome::Snoozed { after: Duration::from_secs(after) });
     }
 }
@@ -97,7 +97,7 @@ async fn without_a_database_a_transaction_is_refused_in_words() {
         Ok(ctx.complete_in(tx))
     }
     let mut ran = run(begins).await;
-    let said = |message: &str| message.contains("a test gives one with `database(url)`");
-    assert!(matches!(&ran.outcome, Outcome::Permanent { message, .. } if said(message)));
+    let names_database = |message: &str| message.contains("a test gives one with `database(url)`");
+    assert!(matches!(&ran.outcome, Outcome::Permanent { message, .. } if names_database(message)));
     assert!(ran.transaction().is_none());
 }

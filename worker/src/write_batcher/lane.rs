@@ -130,7 +130,7 @@ async fn run<K: StatementKind>(kind: K, mut receiver: mpsc::Receiver<Call<K>>, g
 fn take_distinct<K: StatementKind>(waiting: &mut Vec<Call<K>>) -> Vec<Call<K>> {
     let mut seen = HashSet::with_capacity(waiting.len());
     let mut batch = Vec::with_capacity(waiting.len().min(MAX_BATCH_CALLS));
-    let (mut rest, mut bytes) = (Vec::new(), 0);
+    let (mut remaining, mut bytes) = (Vec::new(), 0);
     for call in waiting.drain(..) {
         // A caller that no longer waits needs no answer, and its request may be outdated.
         if call.reply.is_closed() {
@@ -141,10 +141,10 @@ fn take_distinct<K: StatementKind>(waiting: &mut Vec<Call<K>>) -> Vec<Call<K>> {
             bytes += K::bytes(&call.request);
             batch.push(call);
         } else {
-            rest.push(call);
+            remaining.push(call);
         }
     }
-    *waiting = rest;
+    *waiting = remaining;
     batch
 }
 

@@ -147,15 +147,16 @@ impl Pruner {
     ) -> Result<bool, LoopError> {
         let until = Instant::now() + MAX_PASS_DURATION;
         let finished_targets = self.finished_targets(latest);
-        let left =
+        let remaining =
             RetentionTarget::ALL.into_iter().filter(|thing| !finished_targets.contains(thing));
-        let mut turns: Vec<Turn> = left.map(|thing| Turn::new(thing, MAX_BATCH_ROWS)).collect();
+        let mut turns: Vec<Turn> =
+            remaining.map(|thing| Turn::new(thing, MAX_BATCH_ROWS)).collect();
         let mut failure = None;
         while !turns.is_empty() {
             for turn in &mut turns {
                 let began = Instant::now();
                 match self.prune_batch(turn, now).await {
-                    Ok(portion) => pruned.add(turn.thing, portion),
+                    Ok(batch) => pruned.add(turn.thing, batch),
                     Err(error) if is_fatal_to_pass(&error) => return Err(error.into()),
                     Err(error) if turn.record_failure(&error) => drop(failure.get_or_insert(error)),
                     Err(_) => {}
@@ -163,9 +164,9 @@ impl Pruner {
                 if turn.is_finished() {
                     self.progress().finished_targets.1.push(turn.thing);
                 }
-                let rest =
+                let pause =
                     if turn.has_removed() { BATCH_PAUSE } else { began.elapsed().min(BATCH_PAUSE) };
-                if !self.pause_between_batches(lock, until, rest).await? {
+                if !self.pause_between_batches(lock, until, pause).await? {
                     return Ok(false);
                 }
             }
@@ -177,10 +178,10 @@ impl Pruner {
     async fn prune_batch(&self, turn: &mut Turn, now: Now) -> Result<PrunedBatch, StoreError> {
         let (thing, batch_rows) = (turn.thing, turn.batch_rows);
         let position = &mut turn.position;
-        let asked =
+        let query =
             retention::prune_batch(&self.store, thing, position, self.terms, batch_rows, now);
-        let portion = with_timeout(BATCH_TIMEOUT, asked).await?;
-        turn.record_batch(portion);
+        let batch = with_timeout(BATCH_TIMEOUT, query).await?;
+        turn.record_batch(batch);
         match thing {
             RetentionTarget::Executions | RetentionTarget::OwnKeys | RetentionTarget::Contents
                 if turn.has_removed() =>
@@ -190,7 +191,7 @@ impl Pruner {
             RetentionTarget::Gaps if turn.has_removed() => fault::point("scheduler.pruned_gaps"),
             _ => {}
         }
-        Ok(portion)
+        Ok(batch)
     }
 
     /// Returns the targets that are complete in the pass of `latest`.
@@ -207,11 +208,11 @@ impl Pruner {
         &self,
         lock: &mut ExclusiveLock,
         until: Instant,
-        rest: Duration,
+        pause: Duration,
     ) -> Result<bool, LoopError> {
         with_timeout(QUERY_TIMEOUT, lock.confirm()).await?;
         tokio::select! {
-            () = sleep(rest) => {}
+            () = sleep(pause) => {}
             () = self.stop.cancelled() => {}
         }
         Ok(!self.stop.is_cancelled() && Instant::now() < until)
@@ -257,13 +258,13 @@ impl BackgroundLoop for Pruner {
 }
 
 impl PruneCounts {
-    fn add(&mut self, thing: RetentionTarget, portion: PrunedBatch) {
-        self.stripped += portion.stripped;
+    fn add(&mut self, thing: RetentionTarget, batch: PrunedBatch) {
+        self.stripped += batch.stripped;
         match thing {
             RetentionTarget::Executions | RetentionTarget::OwnKeys => {
-                self.deleted += portion.removed;
+                self.deleted += batch.removed;
             }
-            _ => self.other += portion.removed,
+            _ => self.other += batch.removed,
         }
     }
 

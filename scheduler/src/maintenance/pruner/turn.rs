@@ -33,8 +33,8 @@ impl Turn {
     }
 
     /// Records a successful batch: the next may be larger again.
-    pub(super) fn record_batch(&mut self, portion: PrunedBatch) {
-        self.last = portion;
+    pub(super) fn record_batch(&mut self, batch: PrunedBatch) {
+        self.last = batch;
         self.batch_rows = (self.batch_rows * 2).min(self.max_batch_rows);
     }
 

@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_to_private_addresses_alone_is_refused_and_says_where_it_leads() {
-        let Err(HttpError::AddressRefused(said)) = judged(&["10.0.0.1", "::1"], false) else {
+        let Err(HttpError::AddressRefused(message)) = judged(&["10.0.0.1", "::1"], false) else {
             panic!("not refused");
         };
-        assert!(said.contains("shop.example is at 10.0.0.1, a private address"), "{said}");
+        assert!(message.contains("shop.example is at 10.0.0.1, a private address"), "{message}");
         assert!(matches!(judged(&[], true), Err(HttpError::Unresolved(_))));
     }
 }

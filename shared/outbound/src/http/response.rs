@@ -62,19 +62,19 @@ impl ResponseHead {
     /// `excerpt`, some text of the body.
     pub fn describe(&self, excerpt: Option<&str>) -> String {
         let status = self.status;
-        let named = match status.canonical_reason() {
+        let status_text = match status.canonical_reason() {
             Some(reason) => format!("{} {reason}", status.as_u16()),
             None => status.as_u16().to_string(),
         };
         if status.is_redirection() {
             let to = self.location.as_deref().unwrap_or("an address that it does not name");
             return format!(
-                "the answer was {named} and points to {to}; redirects are not followed"
+                "the answer was {status_text} and points to {to}; redirects are not followed"
             );
         }
         match excerpt {
-            Some(excerpt) => format!("the answer was {named}: {excerpt}"),
-            None => format!("the answer was {named}"),
+            Some(excerpt) => format!("the answer was {status_text}: {excerpt}"),
+            None => format!("the answer was {status_text}"),
         }
     }
 }

@@ -62,8 +62,8 @@ async fn a_private_address_is_refused_unless_it_is_allowed() {
     let url = format!("http://{}/", server.address);
     let refused = HttpRequest { allows_private_addresses: false, ..request(&url) };
     let ended = in_time(HttpClient::default().send(refused, &mut Body::default())).await;
-    let said = "127.0.0.1 is at 127.0.0.1, a loopback address".to_owned();
-    assert_eq!(ended, Err(HttpError::AddressRefused(said)));
+    let message = "127.0.0.1 is at 127.0.0.1, a loopback address".to_owned();
+    assert_eq!(ended, Err(HttpError::AddressRefused(message)));
     assert!(server.saw_nothing_more());
 }
 
@@ -78,6 +78,6 @@ async fn a_server_proves_its_name_to_a_client_that_trusts_its_authority_alone() 
     let ended = in_time(trusting.send(request(&url), &mut Body::default())).await;
     assert_eq!(ended.unwrap().head.status, StatusCode::OK);
     let ended = in_time(HttpClient::default().send(request(&url), &mut Body::default())).await;
-    let Err(HttpError::Tls(said)) = ended else { panic!("{ended:?}") };
-    assert!(said.contains("in SSL_CERT_FILE"), "{said}");
+    let Err(HttpError::Tls(message)) = ended else { panic!("{ended:?}") };
+    assert!(message.contains("in SSL_CERT_FILE"), "{message}");
 }

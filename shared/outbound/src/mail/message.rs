@@ -103,8 +103,8 @@ fn recipients(to: &str) -> Result<Vec<Mailbox>, InvalidMail> {
         return Err(wrong());
     }
     if found.len() > RECIPIENTS_MAX {
-        let said = format!("`to` has {} recipients, more than {RECIPIENTS_MAX}", found.len());
-        return Err(InvalidMail(said));
+        let message = format!("`to` has {} recipients, more than {RECIPIENTS_MAX}", found.len());
+        return Err(InvalidMail(message));
     }
     Ok(found)
 }
@@ -156,8 +156,8 @@ mod tests {
             ("`subject`", MailText { subject: "x".repeat(SUBJECT_MAX_BYTES + 1), ..valid.clone() }),
             ("`body`", MailText { body: "x".repeat(BODY_MAX_BYTES + 1), ..valid.clone() }),
         ] {
-            let said = composed(wrong).unwrap_err().to_string();
-            assert!(said.starts_with(part), "{said}");
+            let message = composed(wrong).unwrap_err().to_string();
+            assert!(message.starts_with(part), "{message}");
         }
     }
 }

@@ -198,10 +198,10 @@ impl MailClient {
         let host = &self.server.host;
         let name = host.clone();
         // This reads the system's roots, which may wait for a disk.
-        let made = tokio::task::spawn_blocking(move || TlsParameters::new_rustls(name)).await;
-        let made = made.map_err(|error| not_encrypted(host, &error))?;
-        let made = made.map_err(|error| not_encrypted(host, &error))?;
-        Ok(self.upgrade.get_or_init(|| made).clone())
+        let parameters = tokio::task::spawn_blocking(move || TlsParameters::new_rustls(name)).await;
+        let parameters = parameters.map_err(|error| not_encrypted(host, &error))?;
+        let parameters = parameters.map_err(|error| not_encrypted(host, &error))?;
+        Ok(self.upgrade.get_or_init(|| parameters).clone())
     }
 }
 
@@ -234,16 +234,16 @@ fn not_encrypted(host: &str, error: &(dyn Error + 'static)) -> MailError {
 
 /// Joins an error and its causes, each once.
 fn chain(error: &dyn Error) -> String {
-    let mut said = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let next = error.to_string();
-        if !said.contains(&next) {
-            said = format!("{said}: {next}");
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
         }
         cause = error.source();
     }
-    said
+    text
 }
 
 /// Returns this host's name, for the greeting.

@@ -22,15 +22,15 @@ pub(super) async fn send_mail(
     let plain = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
     if !envelope.from().into_iter().chain(envelope.to()).all(plain) {
         if lacks(Extension::SmtpUtfEight) {
-            let said = "the server takes no addresses that are not ASCII (SMTPUTF8)";
-            return Err(MailError::Unsupported(said.to_owned()));
+            let reason = "the server takes no addresses that are not ASCII (SMTPUTF8)";
+            return Err(MailError::Unsupported(reason.to_owned()));
         }
         options.push(MailParameter::SmtpUtfEight);
     }
     if !text.is_ascii() {
         if lacks(Extension::EightBitMime) {
-            let said = "the server takes no mail that is not ASCII (8BITMIME)";
-            return Err(MailError::Unsupported(said.to_owned()));
+            let reason = "the server takes no mail that is not ASCII (8BITMIME)";
+            return Err(MailError::Unsupported(reason.to_owned()));
         }
         options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
     }

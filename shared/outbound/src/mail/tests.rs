@@ -28,10 +28,10 @@ async fn a_mail_is_handed_over_and_its_reply_returned() {
     let accepted = in_time(client(&server).send(&mail(), None, limit)).await.unwrap();
     assert_eq!(accepted.reply(), "250 queued as 77");
     in_time(accepted.quit()).await;
-    let said = server.conversation().await;
-    assert!(said.contains("RCPT TO:<team@example.org>"), "{said}");
-    assert!(said.contains("\nSubject: billing.charge fails\n"), "{said}");
-    assert!(said.contains("QUIT"), "{said}");
+    let conversation = server.conversation().await;
+    assert!(conversation.contains("RCPT TO:<team@example.org>"), "{conversation}");
+    assert!(conversation.contains("\nSubject: billing.charge fails\n"), "{conversation}");
+    assert!(conversation.contains("QUIT"), "{conversation}");
 }
 
 #[tokio::test]
@@ -39,10 +39,11 @@ async fn a_refusal_says_by_its_code_whether_the_mail_may_be_sent_again() {
     for (reply, code, is_permanent) in [("450 greylisted", 450, false), ("550 nobody", 550, true)] {
         let server = Server::start(Script::replying("RCPT", reply)).await;
         let sent = in_time(client(&server).send(&mail(), None, Duration::from_mins(2))).await;
-        let Err(MailError::Refused { code: said, is_permanent: permanent, .. }) = sent else {
+        let Err(MailError::Refused { code: actual_code, is_permanent: permanent, .. }) = sent
+        else {
             panic!("{sent:?}")
         };
-        assert_eq!((said, permanent), (code, is_permanent), "{reply}");
+        assert_eq!((actual_code, permanent), (code, is_permanent), "{reply}");
     }
 }
 
@@ -61,6 +62,9 @@ async fn a_password_is_not_sent_without_encryption() {
     let login = Login { user: "me".to_owned(), password: "hunter2".to_owned() };
     let sent = in_time(client(&server).send(&mail(), Some(login), Duration::from_mins(2))).await;
     assert!(matches!(sent, Err(MailError::Unencrypted(_))), "{sent:?}");
-    let said = server.conversation().await;
-    assert!(!said.contains("AUTH PLAIN") && !said.contains("MAIL"), "{said}");
+    let conversation = server.conversation().await;
+    assert!(
+        !conversation.contains("AUTH PLAIN") && !conversation.contains("MAIL"),
+        "{conversation}"
+    );
 }

@@ -40,7 +40,7 @@ fn what_is_no_schema_is_refused_with_its_place() {
         fs::write(&path, text).unwrap();
         format!("params_schema = {path:?}")
     };
-    for (text, said) in [
+    for (text, part) in [
         ("params_schema = 7".to_owned(), "must be a table"),
         ("params_schema = \"none.json\"".to_owned(), "none.json cannot be read"),
         (file("a.json", "{\"type\": }"), "is no JSON: expected value at line 1 column 10"),
@@ -62,14 +62,14 @@ fn what_is_no_schema_is_refused_with_its_place() {
         ("params_schema = { const = 2026-01-01 }".to_owned(), "holds a date"),
     ] {
         let problems = schema(&text).unwrap_err();
-        let told = &problems[0];
-        assert!(told.starts_with("line 3: task `charge`: `params_schema`: "), "{told}");
-        assert!(told.contains(said), "{said}: {told}");
+        let problem = &problems[0];
+        assert!(problem.starts_with("line 3: task `charge`: `params_schema`: "), "{problem}");
+        assert!(problem.contains(part), "{part}: {problem}");
     }
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_schema_is_told_at_once() {
+fn all_problems_of_a_schema_are_reported_at_once() {
     let text = "params_schema = { type = \"text\", properties = { a = { minimum = \"1\" } } }";
     let problems = schema(text).unwrap_err().join("\n");
     assert!(

@@ -80,8 +80,8 @@ async fn a_file_of_another_user_is_no_result() {
     let Err(Outcome::Permanent { class, message }) = folder.read().await else {
         panic!("it was read");
     };
-    let said = "the result is a file of another user";
-    assert_eq!((class.as_str(), message.as_str()), ("result_invalid", said));
+    let problem = "the result is a file of another user";
+    assert_eq!((class.as_str(), message.as_str()), ("result_invalid", problem));
     std::os::unix::fs::chown(folder.file(), Some(65534), None).unwrap();
     assert_eq!(folder.read().await, Ok(Some(7.into())));
     folder.remove().await;

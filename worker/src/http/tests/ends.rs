@@ -97,13 +97,13 @@ async fn a_lease_that_ends_and_an_attempt_that_is_dropped_close_the_connection_t
 #[tokio::test]
 async fn what_is_no_answer_is_tried_again() {
     let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(1_000_000));
-    for (said, part) in [
+    for (response, part) in [
         ("", "no answer"),
         ("SSH-2.0-OpenSSH\r\n", "no answer"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "the answer broke off"),
         (long.as_str(), "no answer"),
     ] {
-        let server = Server::start(vec![Act::Say(said.to_owned())]).await;
+        let server = Server::start(vec![Act::Say(response.to_owned())]).await;
         let end = run(to(&server)).await;
         let (class, message, retried) = failure(&end);
         assert_eq!((class, retried), ("http_broken", true), "{message}");

@@ -94,8 +94,8 @@ fn what_is_too_short_to_mean_anything_is_not_masked() {
 fn a_message_is_masked_by_values_and_by_the_pattern() {
     let values = Values::new(&[b"hunter22".to_vec()]).unwrap();
     let pattern = Regex::new("[0-9]{4}-[0-9]{4}|x*").unwrap();
-    let said = message(Some(&values), Some(&pattern), "hunter22 paid with 1234-5678, äh");
-    assert_eq!(said, "*** paid with ***, äh");
+    let masked_text = message(Some(&values), Some(&pattern), "hunter22 paid with 1234-5678, äh");
+    assert_eq!(masked_text, "*** paid with ***, äh");
     assert_eq!(message(None, None, "as it is"), "as it is");
 }
 

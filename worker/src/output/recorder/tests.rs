@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn a_part_is_told_again_until_it_is_stored() {
+fn a_part_is_returned_again_until_it_is_stored() {
     let recorder = Recorder::default();
     recorder.push(Stream::Stdout, DateTime::UNIX_EPOCH, b"one\n::progress 10\n");
     let part = recorder.part();
@@ -108,12 +108,12 @@ fn a_value_is_masked_over_two_reads_and_over_the_limit_of_a_line() {
     let recorder = Recorder::default();
     recorder.mask(["s3cret-token"]);
     let line = "x".repeat(OutputLimits::default().line_bytes - 6) + "s3cret-token";
-    let said = pushed(&recorder, &[(Stream::Stdout, &line)]).concat();
-    assert!(said.ends_with("x***"), "{}", &said[said.len() - 20..]);
+    let output = pushed(&recorder, &[(Stream::Stdout, &line)]).concat();
+    assert!(output.ends_with("x***"), "{}", &output[output.len() - 20..]);
 }
 
 #[test]
-fn secrets_that_are_told_one_after_the_other_are_all_masked() {
+fn secrets_that_are_added_one_after_the_other_are_all_masked() {
     let recorder = Recorder::default();
     recorder.mask(["first-1"]);
     recorder.mask(["second-2"]);
@@ -125,8 +125,8 @@ fn last_words_are_masked_before_they_are_cut() {
     let pattern = Regex::new("token-[0-9]{4}").ok().map(Arc::new);
     let recorder = Recorder::new(OutputLimits::default(), pattern);
     // The limit cuts through a match.
-    let said = "x".repeat(LAST_LINE_MAX_CHARS - 8) + " token-4711\n";
-    recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, said.as_bytes());
+    let output = "x".repeat(LAST_LINE_MAX_CHARS - 8) + " token-4711\n";
+    recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, output.as_bytes());
     let words = recorder.last_line().unwrap();
     assert!(words.ends_with("x ***"), "{}", &words[words.len() - 20..]);
 }
@@ -135,13 +135,13 @@ fn last_words_are_masked_before_they_are_cut() {
 fn the_pattern_is_masked_in_lines_words_progress_and_messages() {
     let pattern = Regex::new("[0-9]{4}").ok().map(Arc::new);
     let recorder = Recorder::new(OutputLimits::default(), pattern);
-    let said = b"::progress 5 card=1234x n=51234 1234=5\ncard 1234\n567";
-    recorder.push(Stream::Stdout, DateTime::UNIX_EPOCH, said);
+    let output = b"::progress 5 card=1234x n=51234 1234=5\ncard 1234\n567";
+    recorder.push(Stream::Stdout, DateTime::UNIX_EPOCH, output);
     recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, b"no 9876\n \n");
     assert_eq!(recorder.last_line().as_deref(), Some("no ***"));
     let part = recorder.part();
     let values = serde_json::json!({"card": "***x", "n": "***4", "***": 5});
-    assert_eq!(part.progress.as_ref().map(|said| &said["values"]), Some(&values));
+    assert_eq!(part.progress.as_ref().map(|progress| &progress["values"]), Some(&values));
     recorder.stored(&part);
     assert_eq!(recorder.last_line().as_deref(), Some("no ***"), "also when it is taken");
     let lines: Vec<_> = part.chunks[0].read().unwrap().into_iter().map(|line| line.text).collect();
@@ -164,9 +164,9 @@ fn last_words_prefer_stderr_and_pass_over_silence() {
 #[test]
 fn only_what_is_exactly_a_progress_line_is_none_of_the_output() {
     let recorder = Recorder::default();
-    let said = "::progress 1\n::progress 200\n::progress 40 records=1200\r\n::progress x\nx";
+    let output = "::progress 1\n::progress 200\n::progress 40 records=1200\r\n::progress x\nx";
     assert_eq!(
-        pushed(&recorder, &[(Stream::Stdout, said), (Stream::Stderr, "::progress 3\n")]),
+        pushed(&recorder, &[(Stream::Stdout, output), (Stream::Stderr, "::progress 3\n")]),
         ["::progress 200", "::progress x", "::progress 3", "x"]
     );
     let progress = recorder.final_part().progress.unwrap();
