@@ -22,8 +22,8 @@ pub(crate) const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub struct StoreOptions {
     /// `postgres://user:password@host:port/database`.
     pub url: String,
-    /// The same database without a pooler in between, for connections that are kept for one purpose (notifications,
-    /// locks, the journal, migrations); `None`: by `url`.
+    /// The same database without a pooler in between, for notifications, locks, the planner's claims, the workers' opens and settlements, and migrations;
+    /// `None`: by `url`.
     pub direct_url: Option<String>,
     /// Shown in `pg_stat_activity`.
     pub application: String,

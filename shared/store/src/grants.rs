@@ -7,7 +7,7 @@
 
 use sqlx::{Postgres, Row as _, Transaction};
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::{Store, StoreError};
 
 /// The one table of which a program only appends and reads.
@@ -48,7 +48,7 @@ pub enum GrantError {
         /// The role of which it is a member.
         of: String,
     },
-    /// Some of the platform's roles are missing, and whoever asks may create none.
+    /// Some of the platform's roles are missing, and the current role may create none.
     #[error(
         "the role {role:?} may not create roles; as a superuser, or a role with CREATEROLE, run: {statements} and then \
          `sexton migrate --grant` again"
@@ -92,9 +92,9 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
-/// Lets `role` do what the programs do: read and write every table, but of the
-/// audit only read and append, and let its retention remove what is old. One transaction; done again, it changes nothing. To be repeated after each
-/// migration, for tables that are new.
+/// Lets `role` do what the programs do: read and write every table, but of the audit only read and append, and let
+/// its retention remove what is old. One transaction; repeated, it changes nothing. Repeat it after each migration,
+/// for new tables.
 ///
 /// # Errors
 ///
@@ -102,20 +102,8 @@ pub enum GrantError {
 pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     let mut tx = store.begin().await.map_err(StoreError::from)?;
     refuse_writers_of_the_audit(&mut tx, role).await?;
-    let statements: Vec<String> = sqlx::query_scalar(
-        "SELECT format(s, $1) FROM unnest($2::text[]) WITH ORDINALITY AS t (s, i) ORDER BY i",
-    )
-    .bind(role)
-    .bind(&SERVICE_GRANTS[..])
-    .fetch_all(WithTimeout(&mut *tx))
-    .await
-    .map_err(StoreError::from)?;
-    for statement in statements {
-        // Quoted by the server.
-        sqlx::query(sqlx::AssertSqlSafe(statement))
-            .execute(WithTimeout(&mut *tx))
-            .await
-            .map_err(StoreError::from)?;
+    for statement in SERVICE_GRANTS {
+        run_formatted(&mut tx, statement, role).await?;
     }
     commit(tx).await.map_err(StoreError::from)?;
     Ok(())
@@ -156,5 +144,31 @@ pub(crate) async fn refuse_writers_of_the_audit(
     if let Some(of) = known.get::<Option<String>, _>("of") {
         return Err(GrantError::Member { role: role.to_owned(), of });
     }
+    Ok(())
+}
+
+/// Runs a statement in which `%1$I` is `name`, quoted by the server.
+pub(crate) async fn run_formatted(
+    tx: &mut Transaction<'static, Postgres>,
+    statement: &str,
+    name: &str,
+) -> Result<(), GrantError> {
+    let text: String = sqlx::query_scalar("-- format_grant\nSELECT format($1, $2)")
+        .bind(statement)
+        .bind(name)
+        .fetch_one(WithTimeout(&mut **tx))
+        .await
+        .map_err(StoreError::from)?;
+    run(tx, text).await
+}
+
+/// Runs a statement that cannot have parameters.
+pub(crate) async fn run(
+    tx: &mut Transaction<'static, Postgres>,
+    statement: String,
+) -> Result<(), GrantError> {
+    with_client_timeout(sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut **tx))
+        .await
+        .map_err(StoreError::from)?;
     Ok(())
 }

@@ -9,7 +9,7 @@
 use sqlx::{Postgres, Row as _, Transaction};
 
 use crate::client_timeout::{WithTimeout, commit};
-use crate::grants::{GrantError, SERVICE_GRANTS, refuse_writers_of_the_audit};
+use crate::grants::{GrantError, SERVICE_GRANTS, refuse_writers_of_the_audit, run, run_formatted};
 use crate::{Store, StoreError};
 
 /// What the roles' names begin with, unless somebody says otherwise.
@@ -83,7 +83,7 @@ const OPERATOR_GRANTS: [&str; 7] = [
 /// Creates the roles that are missing and gives each its privileges; the owner gets what is in the schema. One
 /// transaction; repeated, it changes nothing. To be repeated after each migration, for what is new. Returns the names.
 ///
-/// Needs no superuser: whoever owns the schema, or is a member of its owner, may grant. To create the roles and to hand
+/// Needs no superuser: the schema's owner and its members may grant. To create the roles and to hand
 /// the schema over it also needs CREATEROLE, or membership in an owner role that is there, and CREATE on the database.
 ///
 /// # Errors
@@ -208,30 +208,6 @@ async fn hand_over(tx: &mut Transaction<'static, Postgres>, owner: &str) -> Resu
     for statement in statements {
         run(tx, statement).await?;
     }
-    Ok(())
-}
-
-/// Runs a statement in which `%1$I` is `name`.
-async fn run_formatted(
-    tx: &mut Transaction<'static, Postgres>,
-    statement: &str,
-    name: &str,
-) -> Result<(), GrantError> {
-    let text: String = sqlx::query_scalar("-- format_grant\nSELECT format($1, $2)")
-        .bind(statement)
-        .bind(name)
-        .fetch_one(WithTimeout(&mut **tx))
-        .await
-        .map_err(StoreError::from)?;
-    run(tx, text).await
-}
-
-async fn run(tx: &mut Transaction<'static, Postgres>, statement: String) -> Result<(), GrantError> {
-    crate::client_timeout::with_client_timeout(
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut **tx),
-    )
-    .await
-    .map_err(StoreError::from)?;
     Ok(())
 }
 

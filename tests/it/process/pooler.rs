@@ -21,26 +21,38 @@ async fn a_connection_that_did_not_get_its_settings_is_refused_by_every_program_
     let pooler = PgBouncer::start(platform.database_url(), "session").await.unwrap();
     let through = [("DATABASE_URL", pooler.url())];
 
-    let said = "synchronous_commit is off and not on, statement_timeout is 0 and not 30000, \
-                idle_in_transaction_session_timeout is 0 and not 60000; a connection pooler";
-    let refused = platform.sexton_with(&through, &["status"]).await;
-    assert_eq!(refused.status.code(), Some(5), "{}", refused.stderr);
-    assert!(refused.stderr.contains(said), "{}", refused.stderr);
-
-    let scheduler = platform.start_scheduler("s", &through).unwrap();
-    let worker = platform.start_worker("w", &through).unwrap();
-    for program in [&scheduler, &worker] {
-        let warned = async || program.log().contains(said).then_some(());
-        platform.eventually("the program says what is wrong", DEADLINE, warned).await;
-        let (ready, answer) = program.ask("/readyz").await.unwrap();
-        assert!(!ready, "{answer}");
-    }
+    let reason = "synchronous_commit is off and not on, statement_timeout is 0 and not 30000, \
+                  idle_in_transaction_session_timeout is 0 and not 60000; a connection pooler";
+    assert_refused(&platform, "1", &through, &[reason]).await;
 
     // The same pooler, once the database has them by itself.
     settings_of_the_database(&platform).await;
     let pooler = PgBouncer::start(platform.database_url(), "session").await.unwrap();
     let taken = platform.sexton_with(&[("DATABASE_URL", pooler.url())], &["status"]).await;
     assert!(taken.status.success(), "{}", taken.stderr);
+}
+
+/// Asserts that every program refuses the connection with all of `parts`, and that a scheduler and a worker are not
+/// ready. `suffix` ends the names of their instances.
+async fn assert_refused(
+    platform: &Platform,
+    suffix: &str,
+    environment: &[(&str, &str)],
+    parts: &[&str],
+) {
+    let refused = platform.sexton_with(environment, &["status"]).await;
+    assert_eq!(refused.status.code(), Some(5), "{}", refused.stderr);
+    for part in parts {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    let scheduler = platform.start_scheduler(&format!("s{suffix}"), environment).unwrap();
+    let worker = platform.start_worker(&format!("w{suffix}"), environment).unwrap();
+    for program in [&scheduler, &worker] {
+        let warned = async || parts.iter().all(|part| program.log().contains(part)).then_some(());
+        platform.eventually("the program says what is wrong", DEADLINE, warned).await;
+        let (ready, answer) = program.ask("/readyz").await.unwrap();
+        assert!(!ready, "{answer}");
+    }
 }
 
 /// Gives the database what a pooler drops from each connection.
@@ -114,20 +126,12 @@ async fn behind_a_pooler_that_gives_a_session_to_a_transaction_every_program_ref
     for through in
         [vec![("DATABASE_URL", pooler.url())], vec![("DATABASE_URL", pooler.url()), direct]]
     {
-        let said = "hands out sessions by the transaction";
-        let refused = platform.sexton_with(&through, &["status"]).await;
-        assert_eq!(refused.status.code(), Some(5), "{}", refused.stderr);
-        for part in [said, "pool_mode = session", "let DATABASE_URL name PostgreSQL itself"] {
-            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
-        }
-        let scheduler = platform.start_scheduler("s", &through).unwrap();
-        let worker = platform.start_worker("w", &through).unwrap();
-        for program in [&scheduler, &worker] {
-            let warned = async || program.log().contains(said).then_some(());
-            platform.eventually("the program says what is wrong", DEADLINE, warned).await;
-            let (ready, answer) = program.ask("/readyz").await.unwrap();
-            assert!(!ready, "{answer}");
-        }
+        let parts = [
+            "hands out sessions by the transaction",
+            "pool_mode = session",
+            "let DATABASE_URL name PostgreSQL itself",
+        ];
+        assert_refused(&platform, &through.len().to_string(), &through, &parts).await;
     }
     // Migrations have a way of their own.
     let migrated = platform.sexton_with(&[("DATABASE_URL", pooler.url())], &["migrate"]).await;

@@ -55,33 +55,19 @@ pub(super) struct FilterArguments {
 impl FilterArguments {
     /// As operations take it.
     pub(super) fn request(&self) -> FilterRequest {
-        let FilterArguments {
-            job,
-            task_type,
-            pool,
-            error_class,
-            text,
-            fingerprint,
-            since,
-            until,
-            worker,
-            label,
-            params,
-            muted,
-        } = self.clone();
         FilterRequest {
-            job,
-            task_type,
-            pool,
-            error_class,
-            text,
-            fingerprint,
-            since,
-            until,
-            worker,
-            label,
-            params,
-            muted,
+            job: self.job.clone(),
+            task_type: self.task_type.clone(),
+            pool: self.pool.clone(),
+            error_class: self.error_class.clone(),
+            text: self.text.clone(),
+            fingerprint: self.fingerprint.clone(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+            worker: self.worker.clone(),
+            label: self.label.clone(),
+            params: self.params.clone(),
+            muted: self.muted,
         }
     }
 }
