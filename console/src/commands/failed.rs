@@ -70,7 +70,7 @@ pub struct Requeue {
 pub struct Discard {
     #[command(flatten)]
     selector: Selector,
-    /// Why, for whoever asks later
+    /// Reason, for the audit
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     #[command(flatten)]

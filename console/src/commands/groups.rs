@@ -53,7 +53,7 @@ pub enum GroupsCommand {
     List(List),
     /// Show one
     Show(Reference),
-    /// Note something for whoever looks next; an empty text takes the note away
+    /// Keep a note with the group; an empty text removes it
     Note {
         /// The group.
         #[command(flatten)]

@@ -166,7 +166,7 @@ pub enum OverlapOverride {
 pub struct Delete {
     /// The job's name
     name: String,
-    /// Why, for whoever looks for it
+    /// Reason, for the audit
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     /// Cancel executions that wait, and stop those that run
@@ -212,7 +212,7 @@ pub struct Trigger {
 pub struct Pause {
     /// The job's name
     name: String,
-    /// Why, for whoever finds it paused
+    /// Reason, shown with the paused job and in the audit
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
 }

@@ -100,7 +100,7 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
     })
 }
 
-/// Waits for the signal of a terminal or of whoever runs the program that it is to stop.
+/// Waits for SIGTERM or SIGINT; returns its name.
 async fn stop_signal() -> &'static str {
     let Ok(mut term) = signal(SignalKind::terminate()) else { return pending().await };
     let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return pending().await };

@@ -82,7 +82,7 @@ pub struct Discard {
     /// Ids, or their beginnings as far as they are unique
     #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
     ids: Vec<String>,
-    /// Why, for whoever asks later
+    /// Reason, for the audit
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     /// Also those of which only the first part is kept: a restore could not put them back

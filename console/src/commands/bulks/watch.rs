@@ -1,4 +1,4 @@
-//! Watching a bulk: how far it is, until it has ended or whoever watches has had enough.
+//! Watches a bulk until it has ended or the operator interrupts.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `sexton executions logs -f`: what is written, as it is stored, until the execution ends.
 //!
-//! It asks the rows twice a second, whoever writes how much. A database that is away for a moment, as at its restart, is
+//! It reads the rows twice a second, however much the tasks write. A database that is away for a moment, as at its restart, is
 //! waited for.
 
 use std::time::{Duration, Instant};
