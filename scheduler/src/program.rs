@@ -82,7 +82,7 @@ pub async fn run_scheduler(
     loops.start(registration.clone(), jobs, readiness);
     loops.spawn_all(&settings);
     let ended = lifecycle.run_until_stopped(signals).await;
-    mark_stopped(&store, &registration).await;
+    mark_stopped(&store, &registration, CLOSE_TIMEOUT).await;
     link.close().await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)

@@ -24,6 +24,8 @@ const PUBLISH_EVERY_BEATS: u32 = 60;
 /// Interval of the checks of what changes rarely: the readiness, and an instance lock that another process
 /// holds.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout of the statement that marks the worker as stopped.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends the heartbeats of a worker.
 pub(crate) struct InstanceHeartbeat {
@@ -82,7 +84,8 @@ impl InstanceHeartbeat {
                 let _ = self.introduce().await;
             }
         }
-        heartbeat::mark_stopped(&self.context.store, &self.heartbeat.registration).await;
+        let (store, registration) = (&self.context.store, &self.heartbeat.registration);
+        heartbeat::mark_stopped(store, registration, GOODBYE_TIMEOUT).await;
     }
 
     fn try_instance_lock(&mut self) -> bool {

@@ -17,8 +17,6 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Timeout of one statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of the statement that marks the process as stopped.
-const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process's heartbeat. The caller decides when it is sent.
 #[derive(Debug)]
@@ -75,7 +73,7 @@ impl Heartbeat {
     }
 }
 
-/// Marks a process as stopped, within three seconds. If that fails, the age of its last heartbeat shows that.
-pub async fn mark_stopped(store: &Store, registration: &InstanceRegistration) {
-    let _ = timeout(STOP_TIMEOUT, instances::mark_stopped(store, registration.id, None)).await;
+/// Marks a process as stopped, within `limit`. If that fails, the age of its last heartbeat shows that.
+pub async fn mark_stopped(store: &Store, registration: &InstanceRegistration, limit: Duration) {
+    let _ = timeout(limit, instances::mark_stopped(store, registration.id, None)).await;
 }

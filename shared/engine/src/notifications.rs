@@ -1,12 +1,11 @@
 //! Listens for notifications of the database.
 //!
-//! A notification can be lost with its connection. So every listener also polls, and looks for work once whenever a
-//! connection begins to listen.
+//! A notification can be lost with its connection. So the loops that it wakes also poll (a worker finds a missed cancel
+//! when it renews the lease), and run once whenever a connection begins to listen.
 
 use std::time::Duration;
 
 use sexton_store::notifications::{Listener, Notification};
-use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use tokio::time::timeout;
 
@@ -19,7 +18,8 @@ pub const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 
 /// Listens over one connection, and calls `on_news` for each notification. `None` stands for notifications of
 /// any kind: the connection has just begun to listen, or a payload of another version arrived. Returns when no
-/// notification arrives for some minutes.
+/// notification arrives for five minutes, or no connection is made within 15 s; the other statements decide whether
+/// that is an outage.
 ///
 /// # Errors
 ///
@@ -32,7 +32,13 @@ pub async fn listen(
     store: &Store,
     mut on_news: impl FnMut(Option<Notification>),
 ) -> Result<(), StoreError> {
-    let mut listener = with_timeout(CONNECT_TIMEOUT, Listener::connect(store)).await?;
+    let Ok(connected) = timeout(CONNECT_TIMEOUT, Listener::connect(store)).await else {
+        tracing::debug!(
+            "no connection for notifications within {CONNECT_TIMEOUT:?}; it is tried again"
+        );
+        return Ok(());
+    };
+    let mut listener = connected?;
     on_news(None);
     while let Ok(news) = timeout(IDLE_TIMEOUT, listener.next()).await {
         on_news(news?);

@@ -12,19 +12,28 @@ use sexton_store::Store;
 use sexton_store::parked_messages::read_notices;
 use sexton_store::timeout::with_timeout;
 
-/// The most ids in one line, if the rows cannot be read.
+/// The most executions with a line of their own, if the rows cannot be read.
 const MAX_LOGGED_IDS: usize = 100;
 
 /// Logs those of `ids` that are failed by their rows. The others are already requeued, and need no attention.
-/// If the rows cannot be read within `limit`, one line names the executions.
+/// If the rows cannot be read within `limit`, a line with `execution.id` names each of the first 100, and one line
+/// counts the others.
 pub async fn log_parked(store: &Store, ids: &[ExecutionId], limit: Duration) {
     match with_timeout(limit, read_notices(store, ids)).await {
         Ok(tasks) => tasks.iter().for_each(log_one),
-        Err(error) => tracing::error!(
-            execution.ids = ?&ids[..ids.len().min(MAX_LOGGED_IDS)],
-            "up to {} executions are parked; their rows cannot be read now: {error}",
-            ids.len()
-        ),
+        Err(error) => {
+            for id in ids.iter().take(MAX_LOGGED_IDS) {
+                tracing::error!(
+                    execution.id = %id,
+                    "execution {id} is parked; its row cannot be read now: {error}"
+                );
+            }
+            if let Some(more @ 1..) = ids.len().checked_sub(MAX_LOGGED_IDS) {
+                tracing::error!(
+                    "{more} more executions are parked; `sexton failed list` shows them"
+                );
+            }
+        }
     }
 }
 

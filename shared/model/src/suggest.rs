@@ -2,7 +2,7 @@
 
 use strsim::{levenshtein, osa_distance};
 
-/// Maximum length of a word that is compared, in characters: no known word is longer.
+/// Maximum length of a word that is compared, in characters. It bounds the work; known words are shorter.
 const MAX_WORD_CHARS: usize = 40;
 
 /// Returns the known word nearest to `word`; `None` if none is near enough to be a misspelling. Two swapped letters

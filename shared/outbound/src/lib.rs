@@ -9,6 +9,7 @@
 //! [`http::HttpError`] and [`mail::MailError`] to what follows from them.
 
 pub mod address;
+mod error_chain;
 pub mod http;
 pub mod mail;
 pub mod tls;

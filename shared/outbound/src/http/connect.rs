@@ -34,7 +34,7 @@ pub(super) async fn connect(
     client: Option<Arc<ClientConfig>>,
 ) -> Result<Box<dyn Stream>, HttpError> {
     let (Some(host), Some(port)) = (request.url.host(), request.url.port_or_known_default()) else {
-        return Err(HttpError::Unresolved("the URL names no host".to_owned()));
+        return Err(HttpError::AddressRefused("the URL names no host".to_owned()));
     };
     let host = host.to_owned();
     let found = addresses(&host, port).await?;

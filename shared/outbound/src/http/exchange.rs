@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use super::HttpResponse;
 use super::connect::Stream;
 use super::response::ResponseHead;
+use crate::error_chain::chain;
 
 /// Largest head of a response, in bytes.
 const HEAD_MAX_BYTES: usize = 64 * 1024;
@@ -80,15 +81,4 @@ async fn read(
         room -= bytes.len();
     }
     Ok(false)
-}
-
-/// Joins an error and its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

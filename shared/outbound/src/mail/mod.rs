@@ -30,6 +30,7 @@ pub use self::message::{
 };
 use self::session::send_mail;
 use self::stream::{ConnectError, SmtpStream};
+use crate::error_chain::chain;
 use crate::tls::{self, TlsClient};
 
 /// How long the server may take to reply to QUIT; it has accepted the mail by then.
@@ -230,20 +231,6 @@ impl fmt::Debug for AcceptedMail {
 fn not_encrypted(host: &str, error: &(dyn Error + 'static)) -> MailError {
     let advice = tls::advice(error);
     MailError::Tls(format!("no TLS with {host}: {}{advice}", chain(error)))
-}
-
-/// Joins an error and its causes, each once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Returns this host's name, for the greeting.

@@ -17,7 +17,8 @@ pub struct Point {
     pub after: &'static str,
     /// The next effect, which a crash at the point prevents.
     pub before: &'static str,
-    /// The state that a crash here leaves behind, and the process that continues.
+    /// The state that a crash here leaves behind, and the process that continues, unless a rule at the top of
+    /// `docs/internals/fault-points.md` names it.
     pub leaves: &'static str,
     /// Whether the crash makes a task run once more.
     pub reruns: Reruns,

@@ -145,7 +145,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "the command deletes a job",
         "it answers",
-        "no job",
+        "a deleted job, which never fires again",
         "the command",
     ),
     at(

@@ -24,7 +24,7 @@ pub(crate) static DATABASE_URL: Setting<Server> = Setting {
 pub(crate) static DATABASE_DIRECT_URL: Setting<Server> = Setting {
     about: SettingInfo {
         name: "DATABASE_DIRECT_URL",
-        meaning: "The same database past a connection pooler: notifications, locks, the worker's journal, the planner's clock and migrations need sessions of their own.",
+        meaning: "The same database past a connection pooler: notifications, locks, the planner's claims, the workers' opens and settlements, and migrations need sessions of their own.",
         unit: "URL",
         fallback: Fallback::Without("all connections go by `DATABASE_URL`"),
         trade_off: "Set it where `DATABASE_URL` leads through a pooler.",
