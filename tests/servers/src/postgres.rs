@@ -202,8 +202,8 @@ impl PostgresServer {
 
 fn initdb(programs: &PostgresPrograms, folder: &Folder, password: &Path) -> Launch {
     let mut arguments: Vec<OsString> = vec!["-D".into(), folder.seen(&folder.run()).into()];
-    // `password` and not scram, whose four thousand rounds would take most of a short test's time.
-    let settings = ["-U", "postgres", "-A", "password", "-E", "UTF8", "--locale=C", "--no-sync"];
+    // `md5` and not scram, whose four thousand rounds for each connection would take most of a short test's time.
+    let settings = ["-U", "postgres", "-A", "md5", "-E", "UTF8", "--locale=C", "--no-sync"];
     arguments.extend(settings.map(OsString::from));
     arguments.extend(["--pwfile".into(), folder.seen(password).into()]);
     Launch { program: programs.initdb.clone(), arguments, environment: Vec::new(), port: None }
