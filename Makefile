@@ -45,7 +45,7 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build --release -p sexton-worker --example nothing
 	@$(CARGO) build -p sexton-tests --bin measure
-	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/internals/reliability.md
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report tests/long-runs.md
 
 bench-model: ## Measure how long cron expressions, planning and the other pure parts of an execution take
 	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan --bench execution

@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, bail};
 const HEADER: &str = "\
 # Reliability
 
-What long runs of this code have shown, for people who decide whether to trust it. `make torture`, `make soak`, `make
-measure` and `make bench-refusals` write the sections. The [guarantees](../reference/guarantees.md) state the promises,
-[proof](proof.md) shows them for the protocol.
+What long runs of this code have shown, for people who decide whether to trust it. `make torture`, `make soak` and `make
+bench-refusals` write the sections. The [guarantees](../reference/guarantees.md) state the promises, [proof](proof.md) shows
+them for the protocol.
 ";
 
 /// Puts `text` between the markers of the section `name`, and leaves the rest as it is. A document

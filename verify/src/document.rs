@@ -1,4 +1,4 @@
-//! Writes the checker's documents: the numbers of `docs/internals/proof.md`, and a page of traces for each model.
+//! Writes the checker's documents: the numbers of `verify/numbers.md`, and a page of traces for each model.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -39,6 +39,11 @@ fn root() -> PathBuf {
 
 /// Returns the path of the page with the numbers.
 pub fn path() -> PathBuf {
+    root().join("verify/numbers.md")
+}
+
+/// Returns the path of the page with the properties.
+pub fn properties_path() -> PathBuf {
     root().join("docs/internals/proof.md")
 }
 
@@ -111,7 +116,7 @@ pub fn block<'a>(document: &'a str, name: &str) -> Option<&'a str> {
 pub fn replace(name: &str, text: &str) -> io::Result<()> {
     let document = fs::read_to_string(path())?;
     let old = block(&document, name)
-        .ok_or_else(|| io::Error::other(format!("docs/internals/proof.md has no block {name}")))?;
+        .ok_or_else(|| io::Error::other(format!("verify/numbers.md has no block {name}")))?;
     let marked = |inside: &str| format!("<!-- {name} -->\n{inside}<!-- /{name} -->");
     fs::write(path(), document.replace(&marked(old), &marked(text)))
 }

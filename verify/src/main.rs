@@ -1,7 +1,7 @@
 //! Checks the protocol from the command line: `sexton-verify [--large] [--write]`.
 //!
 //! Without arguments it makes the checks of the test build, with `--large` those that take minutes. `--write` puts
-//! the numbers into `docs/internals/proof.md` and the counterexamples into `verify/traces`; otherwise missing numbers
+//! the numbers into `verify/numbers.md` and the counterexamples into `verify/traces`; otherwise missing numbers
 //! are an error, so that the page cannot drift from the code.
 
 use std::time::Instant;
@@ -41,7 +41,7 @@ fn main() -> anyhow::Result<()> {
     let text = fs::read_to_string(document::path())?;
     ensure!(
         document::block(&text, name) == Some(&table),
-        "docs/internals/proof.md has other numbers; run the same with --write and look at the difference"
+        "verify/numbers.md has other numbers; run the same with --write and look at the difference"
     );
     Ok(())
 }

@@ -26,7 +26,7 @@ fn assert_sound<M: Model>(model: &M) {
     println!("{row}");
     let page = fs::read_to_string(document::path()).unwrap();
     let numbers = block(&page, "numbers").expect("a block of numbers");
-    assert!(numbers.contains(&row), "docs/internals/proof.md does not say {row}; {WRITE}");
+    assert!(numbers.contains(&row), "verify/numbers.md does not say {row}; {WRITE}");
 }
 
 /// Asserts that the mutant breaks what it must, by the history that the page of traces shows.
