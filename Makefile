@@ -18,17 +18,16 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: programs ## Show the platform at work, failures and kills included, within two minutes
-	@$(CARGO) run -q -p sexton-tests --bin demo -- run
+	@$(target)/debug/demo run
 
 up: programs ## Start the platform and leave it running
-	@$(CARGO) run -q -p sexton-tests --bin demo -- up
+	@$(target)/debug/demo up
 
 down: programs ## Stop what `make up` started
-	@$(CARGO) run -q -p sexton-tests --bin demo -- down
+	@$(target)/debug/demo down
 
-# Most tests wait for servers rather than for a processor, so more of them run at a time than it has cores.
 test: test-programs ## Run every test, from pure functions to killed processes
-	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(with_servers) $(CARGO) test --workspace --no-fail-fast $(fault_points)
+	@CARGO="$(CARGO)" $(with_servers) sh scripts/test.sh $(fault_points)
 
 # Not part of `verify`: it needs root, and unpacks a Debian release of its own under the target folder.
 test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads them once)
@@ -38,13 +37,13 @@ test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads 
 # prints it, and the operations.
 simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of them from SIMULATION_SEED on
 	@SIMULATION_SEED=$${SIMULATION_SEED:-$$(date +%s)} SIMULATION_CASES=$${SIMULATION_CASES:-2000} \
-		$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it -- \
+		$(with_servers) $(CARGO) test --workspace $(fault_points) --test it -- \
 		--nocapture simulation::no_list_of_operations_breaks_an_invariant
 
 measure: ## Measure firing lag, memory, what commands, cancels and output cost, with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build --release -p sexton-worker --example nothing
-	@$(CARGO) build -p sexton-tests --bin measure
+	@$(CARGO) build --workspace --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report tests/long-runs.md
 
 bench-model: ## Measure how long cron expressions, planning and the other pure parts of an execution take
@@ -53,12 +52,12 @@ bench-model: ## Measure how long cron expressions, planning and the other pure p
 # Ten million executions need half an hour and 12 GB, a million parked messages half an hour, and a hundred thousand
 # requeues ten minutes more; SCALE=100000 SWEEPS=1000 REQUEUES=1000 needs minutes, most of them for the build.
 bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, SWEEPS and REQUEUES
-	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
+	@$(CARGO) build -q --release --workspace --bin bench-graveyard
 	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
 		--report bench/failed-executions.md --limit-ms $(or $(LIMIT_MS),100)
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
-	@$(CARGO) build -q -p sexton-tests --bin measure
+	@$(CARGO) build -q --workspace --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --sweeps $(or $(SWEEPS),100000,1000000) \
 		--report bench/failed-executions.md
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
@@ -66,13 +65,13 @@ bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (1
 
 # Twenty million rows need 12 GB, and most of an hour to be filled in; KEPT=1000000 needs minutes.
 bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before OLD (100000) that are to go
-	@$(CARGO) build -q -p sexton-tests --bin bench-retention
+	@$(CARGO) build -q --workspace --bin bench-retention
 	@$(with_servers) $(target)/debug/bench-retention --kept $(or $(KEPT),20000000) --old $(or $(OLD),100000)
 
 # About five minutes, most of them for the build.
 bench-refusals: with-servers ## Measure triggers while REFUSED (100000) tickets of another pool are refused
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
-	@$(CARGO) build -q -p sexton-tests --bin measure
+	@$(CARGO) build -q --workspace --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --refusals $(or $(REFUSED),100000) \
 		--report docs/internals/reliability.md
 
@@ -89,7 +88,7 @@ bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROU
 
 # With the programs that the tests run, so it costs seconds. What it measures means nothing.
 bench-smoke: test-programs ## See that the measurements of `make bench` run, without the peers
-	@$(CARGO) build -q -p sexton-worker --example nothing
+	@$(CARGO) build -q --workspace --example nothing $(fault_points)
 	@python3 bench/report.py --check
 	@rm -f $(target)/bench/smoke.jsonl
 	@$(with_servers) python3 bench/run.py --programs $(target)/debug --installed $(target)/bench/peers \
@@ -107,7 +106,7 @@ fuzz: ## Look for hostile input, FUZZ_SECONDS (60) for each reader; needs a C++ 
 
 # The promised times are asked for with the machine to themselves, so apart from the tests and one by one.
 promised: test-programs ## Ask for the promised times of recovery on an idle machine
-	@$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it servers::recovery_times:: \
+	@$(with_servers) $(CARGO) test --workspace $(fault_points) --test it servers::recovery_times:: \
 		-- --ignored --test-threads=1
 
 model: ## Check the protocol in every state within the large bounds; ten minutes, 6 GB
@@ -143,12 +142,14 @@ sqlx-prepare: with-servers ## Write .sqlx from the queries and migrations
 	@$(with_servers) --migrated sh scripts/sqlx-metadata.sh prepare
 
 programs:
-	@$(CARGO) build --workspace --bins
+	@$(CARGO) build --workspace --bin scheduler --bin worker --bin sexton --bin demo
 
 # Tests of processes run the real binaries from the target folder, so all of them are built first, with
 # the places at which a test can kill them.
 test-programs:
 	@$(CARGO) build --workspace --bins $(fault_points)
 
+# Of the whole workspace, here and elsewhere: one package by itself would have its dependencies built once more, with
+# fewer features.
 with-servers:
-	@$(CARGO) build -p sexton-servers
+	@$(CARGO) build -q --workspace --bin with-servers

@@ -3,25 +3,29 @@
 # Leaves the normal build of the programs in the target folder.
 set -eu
 cd "$(dirname "$0")/.."
-programs=${CARGO_TARGET_DIR:-target}/debug
+folder=${CARGO_TARGET_DIR:-target}/debug
+
+build() {
+    cargo build -q --workspace --bin scheduler --bin worker --bin sexton "$@"
+}
 
 knows() {
-    grep -q FAULT_POINT "$programs/$1"
+    grep -q FAULT_POINT "$folder/$1"
 }
 
 # First that the look sees them where they are.
-cargo build -q --workspace --bins --features sexton-service/fault-points
+build --features sexton-service/fault-points
 for program in scheduler worker sexton; do
     knows "$program" || { echo "the test build of $program has no fault points" >&2; exit 1; }
 done
 status=0
-FAULT_POINT=no.such "$programs/sexton" cron next '* * * * *' >/dev/null 2>&1 || status=$?
+FAULT_POINT=no.such "$folder/sexton" cron next '* * * * *' >/dev/null 2>&1 || status=$?
 [ "$status" = 2 ] || { echo "the test build takes any FAULT_POINT" >&2; exit 1; }
 
-cargo build -q --workspace --bins
+build
 for program in scheduler worker sexton; do
     ! knows "$program" || { echo "the normal build of $program has fault points" >&2; exit 1; }
 done
-FAULT_POINT=no.such "$programs/sexton" cron next '* * * * *' >/dev/null
-FAULT_POINT=console.triggered "$programs/sexton" cron next '* * * * *' >/dev/null
+FAULT_POINT=no.such "$folder/sexton" cron next '* * * * *' >/dev/null
+FAULT_POINT=console.triggered "$folder/sexton" cron next '* * * * *' >/dev/null
 echo 'the normal build has no fault points'

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Runs every test, given the arguments that all of cargo's builds share: `sh scripts/test.sh --features …`.
+#
+# The tests of `it` wait for servers most of the time, the others compute; so the two run side by side, the others
+# at a low priority. Their output comes when `it` has ended. Called by the Makefile under `with-servers`.
+set -eu
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+others=${CARGO_TARGET_DIR:-target}/test-others.log
+
+# First, since two builds of the same folder would wait for one another.
+$cargo test -q --workspace --no-run "$@"
+
+run_others() {
+    # Documentation tests are a kind that cargo runs only by itself.
+    status=0
+    $cargo test --workspace --no-fail-fast "$@" --lib --bins --examples --test servers || status=$?
+    $cargo test --workspace --no-fail-fast "$@" --doc || status=$?
+    return "$status"
+}
+
+# Four tests at a time for each processor: more would make a small machine miss deadlines.
+processors=$(getconf _NPROCESSORS_ONLN)
+threads=$((processors < 4 ? processors * 4 : 16))
+
+(export RUST_TEST_THREADS="$processors" && run_others "$@") >"$others" 2>&1 &
+pid=$!
+trap 'kill "$pid" 2>/dev/null || true' EXIT
+renice -n 10 -p "$pid" >/dev/null 2>&1 || true
+
+status=0
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} $cargo test --workspace --no-fail-fast "$@" --test it || status=$?
+wait "$pid" || status=$?
+trap - EXIT
+cat "$others"
+[ "$status" = 0 ] || echo 'Some tests failed: see the lists of failures above.' >&2
+exit "$status"
