@@ -14,7 +14,7 @@ mod settle;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::job::Overlap;
-use sexton_model::overlap::UnderWay;
+use sexton_model::plan::overlap::UnderWay;
 use sexton_model::plan::{Disposition, Gap, GapReason, Plan, PlanInput, release_at_most};
 
 use crate::firing::{DueJob, HeldRun};

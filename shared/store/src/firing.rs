@@ -16,8 +16,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::key;
-use sexton_model::overlap::WaitReason;
-use sexton_model::plan::{Cursor, Disposition, Firing, Gap};
+use sexton_model::plan::overlap::WaitReason;
+use sexton_model::plan::{Cursor, Disposition, Firing};
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
 use sexton_model::zone::tz_data_version;
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::dedicated_connection::ExecutorSource;
-use crate::gaps;
+use crate::gaps::{self, GapRow};
 use crate::tickets::UnpublishedTicket;
 use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
@@ -110,54 +110,6 @@ impl Claim {
             due_in: chrono::Duration::zero(),
             parked: None,
         }
-    }
-}
-
-/// Consecutive firings without an execution.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GapRow {
-    /// The job.
-    pub job_id: JobId,
-    /// Nominal time of the first.
-    pub first: DateTime<Utc>,
-    /// Nominal time of the last.
-    pub last: DateTime<Utc>,
-    /// Number of firings; at least 1.
-    pub count: u32,
-    /// Why.
-    pub reason: String,
-    /// Who or what caused it.
-    pub cause: GapCause,
-}
-
-/// Who or what caused a gap.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct GapCause {
-    /// Who paused, changed or deleted the job.
-    pub actor: Option<String>,
-    /// The reason that this person gave.
-    pub why: Option<String>,
-    /// The execution key of the firing that runs for the coalesced ones.
-    pub into_key: Option<String>,
-}
-
-impl GapRow {
-    /// Makes the row of a planned gap.
-    pub fn of(job_id: JobId, gap: &Gap) -> Self {
-        Self {
-            job_id,
-            first: gap.first,
-            last: gap.last,
-            count: gap.count,
-            reason: gap.reason.as_str().to_owned(),
-            cause: GapCause::default(),
-        }
-    }
-
-    /// Sets the cause.
-    #[must_use]
-    pub fn with_cause(self, cause: GapCause) -> Self {
-        Self { cause, ..self }
     }
 }
 

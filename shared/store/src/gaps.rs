@@ -3,12 +3,11 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::id::JobId;
-use sexton_model::plan::GapReason;
+use sexton_model::plan::{self, GapReason};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::client_timeout::WithTimeout;
-use crate::firing::{GapCause, GapRow};
 use crate::{Now, Store, StoreError};
 
 /// A row of `gaps`; the fields are named after the columns.
@@ -25,6 +24,54 @@ pub struct Gap {
     pub actor: Option<String>,
     pub why: Option<String>,
     pub into_key: Option<String>,
+}
+
+/// Consecutive firings without an execution.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GapRow {
+    /// The job.
+    pub job_id: JobId,
+    /// Nominal time of the first.
+    pub first: DateTime<Utc>,
+    /// Nominal time of the last.
+    pub last: DateTime<Utc>,
+    /// Number of firings; at least 1.
+    pub count: u32,
+    /// Why.
+    pub reason: String,
+    /// Who or what caused it.
+    pub cause: GapCause,
+}
+
+/// Who or what caused a gap.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GapCause {
+    /// Who paused, changed or deleted the job.
+    pub actor: Option<String>,
+    /// The reason that this person gave.
+    pub why: Option<String>,
+    /// The execution key of the firing that runs for the coalesced ones.
+    pub into_key: Option<String>,
+}
+
+impl GapRow {
+    /// Makes the row of a planned gap.
+    pub fn of(job_id: JobId, gap: &plan::Gap) -> Self {
+        Self {
+            job_id,
+            first: gap.first,
+            last: gap.last,
+            count: gap.count,
+            reason: gap.reason.as_str().to_owned(),
+            cause: GapCause::default(),
+        }
+    }
+
+    /// Sets the cause.
+    #[must_use]
+    pub fn with_cause(self, cause: GapCause) -> Self {
+        Self { cause, ..self }
+    }
 }
 
 /// Returns a job's gaps, newest first.

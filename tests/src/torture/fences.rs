@@ -195,7 +195,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "own-clock",
         edits: &[Edit {
-            file: "worker/src/lease_renewer.rs",
+            file: "worker/src/attempt/lease_renewer.rs",
             text: "    sent + lease.saturating_sub(margin(lease))",
             instead: "    sent + lease.saturating_sub(margin(lease)) + Duration::from_hours(1)",
         }],

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::Overlap;
-use sexton_model::overlap::{REPLACED_REASON, UnderWay, WaitReason};
+use sexton_model::plan::overlap::{REPLACED_REASON, UnderWay, WaitReason};
 use sexton_model::state::State;
 use sqlx::PgConnection;
 use uuid::Uuid;

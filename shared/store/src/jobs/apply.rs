@@ -25,10 +25,10 @@ use uuid::Uuid;
 
 use super::{Job, JobFilter, read};
 use crate::client_timeout::{WithTimeout, commit};
-use crate::firing::{GapCause, GapRow};
+use crate::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout};
-use crate::{Now, Store, StoreError, gaps};
+use crate::{Now, Store, StoreError};
 
 use cursor_placement::{CursorPlacement, PreparedJob};
 

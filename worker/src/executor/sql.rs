@@ -16,7 +16,7 @@ use sexton_store::task::{
 };
 use tokio::time::Instant;
 
-use crate::cancellation::wait_for_cancellation;
+use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, SuccessRecord, TaskControl, TaskEnd, TaskRun};
 
 /// How long a transaction may be idle. Between its statements there is only the worker's own way to the server,

@@ -1,4 +1,6 @@
-//! The rules about jobs. Those about an expression are tested in `cron`.
+//! The rules about jobs.
+
+mod expression;
 
 use std::time::Duration;
 

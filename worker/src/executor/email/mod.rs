@@ -26,7 +26,7 @@ use sexton_outbound::tls::TlsClient;
 
 pub(crate) use self::template::check_template;
 use self::template::{TemplateError, render};
-use crate::cancellation::wait_for_cancellation;
+use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, SecretRef, SecretSource};

@@ -1,8 +1,18 @@
-//! The interface between an attempt and the code that runs its task.
+//! Runs tasks: the interface between an attempt and the code that runs its task, and one module for each kind
+//! of task in the catalogue.
 //!
 //! The attempt's owner gives a [`TaskRun`] (what to run) and a [`TaskControl`] (how long it may run) to an
 //! [`Executor`] and receives a [`TaskEnd`]. Executors do not know the protocol and decide nothing about
 //! retries: they report what happened, and whether a retry can help.
+
+mod cancellation;
+pub mod command;
+pub mod email;
+pub mod http;
+pub(crate) mod noop;
+pub mod sql;
+#[cfg(test)]
+pub(crate) mod test_support;
 
 use std::sync::Arc;
 use std::time::Duration;

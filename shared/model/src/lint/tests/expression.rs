@@ -2,15 +2,16 @@
 
 use proptest::prelude::*;
 
-use super::naive::expressions;
-use super::{NAME, at, parse};
-use crate::cron::{AnomalyKind, Dst, lint};
-use crate::lint::{Code, Severity};
+use super::super::expression::findings_of;
+use super::super::{Code, Severity};
+use crate::cron::tests::naive::expressions;
+use crate::cron::tests::{NAME, at, parse};
+use crate::cron::{AnomalyKind, Dst};
 use crate::zone::Zone;
 
 fn found(text: &str, zone: &str, dst: Dst) -> Vec<(Code, Severity)> {
     let zone = Zone::parse(zone).unwrap();
-    let found = lint(text, NAME, zone, dst, at("2026-01-01T00:00:00Z")).unwrap();
+    let found = findings_of(text, NAME, zone, dst, at("2026-01-01T00:00:00Z")).unwrap();
     found.iter().map(|finding| (finding.code, finding.severity)).collect()
 }
 
@@ -90,7 +91,7 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
     let zone = Zone::parse("Europe/Vienna").unwrap();
     let now = at("2026-01-01T00:00:00Z");
     let message = |text: &str| {
-        let found = lint(text, NAME, zone, Dst::Vixie, now).unwrap();
+        let found = findings_of(text, NAME, zone, Dst::Vixie, now).unwrap();
         format!("{} | {}", found[0].message, found[0].instead)
     };
     for (text, part) in [
@@ -141,7 +142,7 @@ fn a_step_that_no_integer_holds_selects_the_first_number_and_is_found_in_each_fi
                 let mut fields = ["0", "0", "0", "*", "*", "*"].map(str::to_owned);
                 fields[field] = format!("{start}/{step}");
                 let text = fields.join(" ");
-                let found = lint(&text, NAME, zone, Dst::Vixie, now).unwrap();
+                let found = findings_of(&text, NAME, zone, Dst::Vixie, now).unwrap();
                 let finding = found.iter().find(|finding| finding.code == Code::StepTooLarge);
                 let finding = finding.unwrap_or_else(|| panic!("{text}"));
                 assert!(finding.message.len() < 200 && finding.instead.len() < 100, "{finding:?}");
@@ -162,7 +163,7 @@ proptest! {
         let zone = Zone::parse(if forward { "Europe/Vienna" } else { "Australia/Lord_Howe" }).unwrap();
         let now = at("2026-01-01T00:00:00Z");
         let expression = parse(&text);
-        let found = lint(&text, NAME, zone, Dst::Vixie, now).unwrap();
+        let found = findings_of(&text, NAME, zone, Dst::Vixie, now).unwrap();
         let finding = found.iter().find(|finding| finding.code == Code::ClockChange);
         let anomalies = expression.anomalies(now, at("2028-01-01T00:00:00Z"), zone, Dst::Vixie);
         let worse = anomalies.iter().any(|anomaly| anomaly.kind != AnomalyKind::FirstPass);

@@ -48,10 +48,10 @@ use self::guard_pool::GuardPool;
 use self::result::ResultFolder;
 use self::running_guard::{Assignment, Pipes, RunningGuard};
 use self::verdict::{FinalReport, verdict};
-use crate::cancellation::wait_for_cancellation;
+use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::guard::protocol::StartRefusal;
-use crate::guard::{GuardProgram, Setup};
+use crate::guard::{GuardProgram, RESULT_FILE_VARIABLE, Setup};
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, Secret, SecretMissing, SecretSource};
 
@@ -118,7 +118,7 @@ impl CommandExecutor {
         for (name, value) in environment::attempt_variables(task) {
             environment.push((name.into(), value.into()));
         }
-        environment.push((environment::RESULT_FILE.into(), folder.file().into()));
+        environment.push((RESULT_FILE_VARIABLE.into(), folder.file().into()));
         let CommandTask { line, directory, limits, .. } = &self.task;
         let setup = Setup {
             directory: directory.clone(),

@@ -34,7 +34,7 @@ use sexton_outbound::http::{
 use sexton_outbound::tls::TlsClient;
 
 use self::request::RequestError;
-use crate::cancellation::wait_for_cancellation;
+use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream, character_boundary};
 use crate::secret::{SECRET_MISSING, Secret, SecretSource, Value};

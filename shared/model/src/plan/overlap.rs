@@ -18,8 +18,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Overlap, text_enum};
-use crate::plan::{Disposition, SkipReason};
+use super::{Disposition, SkipReason};
+use crate::job::Overlap;
+use crate::text_enum::text_enum;
 
 /// The reason of an execution that a newer firing has replaced.
 pub const REPLACED_REASON: &str = "replaced";

@@ -8,6 +8,10 @@
 //! crash later, the relay publishes the row's unpublished ticket; the old ticket is redelivered and opens
 //! nothing.
 
+mod completion;
+mod lease_renewer;
+pub(crate) mod outcome;
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -22,11 +26,11 @@ use sexton_store::settle::{SettleOutcome, Settlement, record_late, recorded_outc
 use sexton_store::tickets::UnpublishedTicket;
 use tokio::sync::watch;
 
-use crate::completion::{CompletionOutcome, complete};
+use self::completion::{CompletionOutcome, complete};
+use self::lease_renewer::{lease_end, renew_lease};
+use self::outcome::{AttemptOutcome, attempt_outcome, sanitise};
 use crate::context::Context;
 use crate::executor::{HostInstant, Outcome, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor};
-use crate::lease_renewer::{lease_end, renew_lease};
-use crate::outcome::{self, AttemptOutcome, attempt_outcome, sanitise};
 use crate::output::{OutputLimits, Recorder};
 use crate::write_batcher::WriteError;
 

@@ -4,10 +4,10 @@
 use rustix::process::Signal;
 use sexton_model::duration;
 
-use crate::catalogue::format_size;
 use crate::executor::{Outcome, StopReason, TaskEnd};
 use crate::guard::TaskLimits;
 use crate::guard::protocol::{SHELL_SIGNAL_BASE, StartRefusal, Status, StoppedBy};
+use sexton_model::size;
 
 /// `EX_TEMPFAIL`: the task wants to be retried later.
 const EXIT_RETRY: i32 = 75;
@@ -55,7 +55,7 @@ pub(super) fn verdict(
             stop_request.map_or_else(|| outcome_of_exit(status, last_line, limits), outcome_of_stop)
         }
         FinalReport::Ended { stopped: StoppedBy::Memory, .. } => {
-            let limit = limits.memory.map_or_else(String::new, format_size);
+            let limit = limits.memory.map_or_else(String::new, size::format);
             Outcome::OutOfMemory { message: format!("it used more than {limit} of memory") }
         }
         FinalReport::Ended { stopped: StoppedBy::Kernel, .. } => {

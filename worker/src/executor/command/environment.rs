@@ -19,9 +19,6 @@ const RESERVED_VARIABLES: [&str; 3] = ["DATABASE_URL", "DATABASE_DIRECT_URL", "A
 /// its parent's attempt.
 const RESERVED_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 
-/// Names the file to which a task may write its result.
-pub(crate) const RESULT_FILE: &str = "SEXTON_RESULT_FILE";
-
 /// Returns whether the variable is a setting of the platform, and never inherited.
 pub(crate) fn is_never_inherited(name: &OsStr) -> bool {
     is_reserved(name) || name.to_str().is_some_and(is_setting)
@@ -80,7 +77,7 @@ fn rfc3339(at: DateTime<Utc>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::CommandLine;
+    use crate::executor::command::CommandLine;
 
     const OF_THE_WORKER: [&str; 16] = [
         "PATH",

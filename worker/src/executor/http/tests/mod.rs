@@ -14,8 +14,8 @@ use sexton_peers::http::{Act, Server};
 use sexton_peers::in_time;
 
 use super::*;
+use crate::executor::test_support::{LONG_TIMEOUT, failure, lines, long_lease};
 use crate::secret::SecretRef;
-use crate::test_support::{LONG_TIMEOUT, failure, lines, long_lease};
 
 /// Returns a request to the server, whose loopback address is allowed.
 fn to(server: &Server) -> HttpTask {
@@ -47,7 +47,7 @@ fn executor_trusting(tls: TlsClient, spec: HttpTask) -> HttpExecutor {
 }
 
 fn task(attempt: u32) -> TaskRun {
-    crate::test_support::task(attempt, json!({"customer": 4891, "name": "Zoë"}))
+    crate::executor::test_support::task(attempt, json!({"customer": 4891, "name": "Zoë"}))
 }
 
 async fn run(spec: HttpTask) -> TaskEnd {

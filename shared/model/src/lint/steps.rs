@@ -1,11 +1,9 @@
-//! The rules of lint about steps: those past their range, and those that do not divide their field.
+//! Lints steps: those past their range, and those that do not divide their field.
 
-use crate::cron::error::Field;
-use crate::cron::fields::Fields;
-use crate::cron::item::{Item, parse_number};
+use super::{Code, Finding, Severity};
+use crate::cron::{Field, Fields, Item, parse_number};
 use crate::duration;
 use crate::job::MAX_PERIOD;
-use crate::lint::{Code, Finding, Severity};
 use crate::quoting::escaped;
 
 /// Finds in each field the first item whose step leaves only its start, as `*/90` of minutes.

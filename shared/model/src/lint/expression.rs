@@ -1,15 +1,12 @@
-//! The rules of [`crate::lint`] about the text of an expression.
+//! Lints the text of an expression.
 //!
-//! They judge the notation, not the sets: `*/25` and `0,25,50` select the same, and only the first one looks like
+//! The rules judge the notation, not the sets: `*/25` and `0,25,50` select the same, and only the first one looks like
 //! every 25 minutes.
 
-mod steps;
+use chrono::{DateTime, NaiveDate, Utc};
 
-use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
-
-use super::fields::Fields;
-use super::{Anomaly, AnomalyKind, CronError, Dialect, Dst, Expression, is_starred};
-use crate::lint::{Code, Finding, Severity, lint_horizon};
+use super::{Code, Finding, Severity, lint_horizon, steps};
+use crate::cron::{Anomaly, AnomalyKind, CronError, Dialect, Dst, Expression, Fields, is_starred};
 use crate::zone::Zone;
 
 /// Every day of any month, and every day of the week.
@@ -22,7 +19,7 @@ const ALL_DAYS_OF_WEEK: u8 = (1 << 7) - 1;
 /// # Errors
 ///
 /// [`CronError`] if it does not parse.
-pub fn lint(
+pub(super) fn findings_of(
     text: &str,
     name: &str,
     zone: Zone,
@@ -62,7 +59,7 @@ fn day_fields(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
         );
         return found(message, "write * in the field that is not meant to narrow the other");
     }
-    let sets = &expression.sets;
+    let sets = expression.sets();
     if sets.days_of_month == ALL_DAYS_OF_MONTH || sets.days_of_week == ALL_DAYS_OF_WEEK {
         let message = "one of the day fields selects every day without a *, and a day fires that \
                        either selects: the other field says nothing";
@@ -95,8 +92,8 @@ fn missing_day(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
     let lacking = |year: i32| {
         (1..=12)
             .filter_map(move |month| NaiveDate::from_ymd_opt(year, month, 1))
-            .filter(|first| expression.sets.selects_month(*first))
-            .filter(|first| expression.sets.days_in(*first) == 0)
+            .filter(|first| expression.sets().selects_month(*first))
+            .filter(|first| expression.sets().days_in(*first) == 0)
             .map(|first| first.format("%B").to_string())
             .collect::<Vec<_>>()
     };
@@ -144,36 +141,4 @@ fn clock_change(
         _ => "a time at which clocks do not change, if it matters",
     };
     Some(Finding::new(Code::ClockChange, severity, message, instead))
-}
-
-impl Anomaly {
-    /// Describes the clock change and its effect on the firing in one sentence.
-    pub fn describe(&self, zone: Zone) -> String {
-        let wall = self.first_wall.format("%F %T");
-        let others = match self.walls {
-            1 => String::new(),
-            count => format!(" and {} more", count - 1),
-        };
-        let instant = |at: Option<DateTime<Utc>>| {
-            at.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
-        };
-        let (fires, again) = (instant(self.fires_at), instant(self.again_at));
-        match self.kind {
-            AnomalyKind::Moved if self.merged => format!(
-                "{wall}{others} is not there on the clocks of {zone}: one with the firing at {fires}"
-            ),
-            AnomalyKind::Moved => format!(
-                "{wall}{others} is not there on the clocks of {zone}: fires at {fires} instead"
-            ),
-            AnomalyKind::Skipped => {
-                format!("{wall}{others} is not there on the clocks of {zone}: does not fire")
-            }
-            AnomalyKind::Doubled => {
-                format!("{wall}{others} comes twice in {zone}: fires at {fires} and at {again}")
-            }
-            AnomalyKind::FirstPass => format!(
-                "{wall}{others} comes twice in {zone}: fires at {fires} alone, not at {again}"
-            ),
-        }
-    }
 }

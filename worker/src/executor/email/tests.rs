@@ -9,7 +9,7 @@ use sexton_peers::smtp::{Script, Server};
 
 use super::*;
 use crate::executor::StopReason;
-use crate::test_support::{LONG_TIMEOUT, failure, long_lease, task};
+use crate::executor::test_support::{LONG_TIMEOUT, failure, long_lease, task};
 
 fn to(server: &Server) -> EmailTask {
     EmailTask {

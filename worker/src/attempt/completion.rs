@@ -16,7 +16,7 @@ use sexton_store::task::{CommitError, TaskFailure, TaskTransaction};
 use tokio::time::{Instant, sleep};
 
 use crate::executor::Outcome;
-use crate::sql;
+use crate::executor::sql;
 
 /// How long the statement is retried while another transaction has locked the row.
 const LOCKED_RETRY_TIMEOUT: Duration = Duration::from_secs(5);
