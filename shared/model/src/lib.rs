@@ -24,6 +24,7 @@ pub mod lint;
 pub mod log_throttle;
 pub mod moment;
 pub mod open;
+pub mod outage;
 pub mod output;
 pub mod params;
 pub mod params_schema;
