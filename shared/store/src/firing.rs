@@ -6,8 +6,11 @@
 //! firing is the unique row, not the lock.
 
 mod auto_pause;
+pub mod catch_up;
 mod clock;
+pub mod cursors;
 mod due;
+pub mod gaps;
 mod held_firings;
 mod under_way;
 
@@ -24,11 +27,11 @@ use sexton_model::zone::tz_data_version;
 use sqlx::{Connection as _, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
-use crate::dedicated_connection::ExecutorSource;
-use crate::gaps::{self, GapRow};
+use self::gaps::GapRow;
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::dedicated::ExecutorSource;
 use crate::tickets::UnpublishedTicket;
-use crate::waiters::NOT_BEFORE_ADMISSION;
+use crate::tickets::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 pub use clock::{ClockJump, ClockReading};
@@ -53,7 +56,7 @@ pub struct Claim {
     pub scheduled_for: DateTime<Utc>,
     /// Why the firing is skipped; `None`: it runs.
     pub skip_reason: Option<String>,
-    /// Why its ticket waits until the job is free ([`crate::waiters`]); `None`: its ticket is publishable at once.
+    /// Why its ticket waits until the job is free ([`crate::tickets::waiters`]); `None`: its ticket is publishable at once.
     /// Never set for a skipped claim.
     pub waits: Option<WaitReason>,
     /// How long after the claim the execution is due, in a catch-up with a rate: the relay publishes its ticket then.

@@ -22,7 +22,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{DueJob, DueJobs};
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::error::parse_column;
 use crate::notifications::Notification;
 use crate::operator::notify;

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::operator::AuditContext;
 use crate::{Now, Store, StoreError};
 

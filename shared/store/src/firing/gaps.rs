@@ -7,7 +7,7 @@ use sexton_model::plan::{self, GapReason};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::{Now, Store, StoreError};
 
 /// A row of `gaps`; the fields are named after the columns.

@@ -18,10 +18,10 @@ use sqlx::PgExecutor;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
-use crate::dedicated_connection::ExecutorSource;
+use crate::attempts::lease::{AttemptFence, find_still_held_on};
+use crate::attempts::output::{Columns, OutputPart};
+use crate::connection::dedicated::ExecutorSource;
 use crate::error::parse_column;
-use crate::lease::{AttemptFence, find_still_held_on};
-use crate::output::{Columns, OutputPart};
 use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken};
 use uuid::Uuid;
 
-use crate::open::parse_attempt_number;
+use crate::attempts::open::parse_attempt_number;
 use crate::{Now, Store, StoreError};
 
 /// One renewal of one attempt, identified by values that never recur together.
@@ -55,7 +55,7 @@ pub async fn list_page(
     now: Now,
 ) -> Result<Vec<RunningAttempt>, StoreError> {
     let rows = sqlx::query_file!(
-        "src/running_attempts/page.sql",
+        "src/attempts/running/page.sql",
         after.map_or(Uuid::nil(), ExecutionId::get),
         limit,
         now

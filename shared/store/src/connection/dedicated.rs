@@ -17,8 +17,8 @@ use sqlx::postgres::PgConnectOptions;
 pub use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
-use crate::client_timeout::with_client_timeout;
-use crate::connect::{PING_AFTER_IDLE, ping_with_timeout};
+use crate::connection::client_timeout::with_client_timeout;
+use crate::connection::{PING_AFTER_IDLE, ping_with_timeout};
 use crate::{Store, StoreError};
 
 /// A source of executors: any free connection of a pool, or one dedicated connection.

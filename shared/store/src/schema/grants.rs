@@ -7,7 +7,7 @@
 
 use sqlx::{Postgres, Row as _, Transaction};
 
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::{Store, StoreError};
 
 /// The one table of which a program only appends and reads.

@@ -58,7 +58,7 @@ pub async fn find_destinations(
     // Nothing comes before two empty texts.
     let (pool, state) = after.map_or(("", ""), |one| (one.pool.as_str(), one.state.as_str()));
     let rows = sqlx::query_file!(
-        "src/relay/destinations.sql",
+        "src/tickets/relay/destinations.sql",
         now,
         pool,
         state,
@@ -98,10 +98,16 @@ pub async fn take_batch(
     let pools: Vec<String> = quotas.iter().map(|(one, _)| one.pool.clone()).collect();
     let states: Vec<String> = quotas.iter().map(|(one, _)| one.state.as_str().to_owned()).collect();
     let limits: Vec<i64> = quotas.iter().map(|(_, quota)| *quota as i64).collect();
-    let mut rows =
-        sqlx::query_file_as!(TicketRow, "src/relay/take.sql", now, &pools, &states, &limits)
-            .fetch_all(store.with_timeout())
-            .await?;
+    let mut rows = sqlx::query_file_as!(
+        TicketRow,
+        "src/tickets/relay/take.sql",
+        now,
+        &pools,
+        &states,
+        &limits
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
     rows.sort_by_key(|row| (row.scheduled_for, row.id));
     for row in rows {
         let of = |(one, _): &(Destination, usize)| {

@@ -12,7 +12,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{Acquire as _, PgConnection, PgPool, Postgres, Transaction};
 
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::{Now, Store, StoreError};
 
 /// First half of the keys. It differs from every single-number key that tasks or other programs use.

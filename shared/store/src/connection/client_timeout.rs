@@ -3,7 +3,7 @@
 //! The server ends a statement after 30 s and reports it. If even that report does not arrive, the server, its host
 //! or the network has vanished silently, and the wait would never end, because TCP alone does not notice. So the
 //! client gives the connection up. Callers that need to know sooner set a shorter limit around it:
-//! [`crate::timeout::with_timeout`].
+//! [`crate::connection::timeout::with_timeout`].
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use sqlx::{Describe, Either, Error, Execute, Executor, Postgres, SqlStr, Transac
 use tokio::time::{Instant, timeout_at};
 
 use crate::Store;
-use crate::timeout::timeout_error;
+use crate::connection::timeout::timeout_error;
 
 /// The sum of the wait for a connection from the pool (5 s), the statement (30 s) and the network: a later answer
 /// never comes.

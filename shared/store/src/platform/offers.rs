@@ -9,7 +9,7 @@ use sexton_model::id::ProcessId;
 
 use sqlx::PgExecutor;
 
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::{Now, Store, StoreError};
 
 /// A worker without a heartbeat for this long is inactive, in milliseconds.

@@ -21,7 +21,7 @@ use sexton_model::id::JobId;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
@@ -43,8 +43,9 @@ pub struct WaitingJobs {
 /// Finds, without locks, the jobs with waiters. A waiter's ticket is unpublished, so the index of unpublished tickets
 /// contains it.
 pub async fn find_waiting(store: &Store, limit: i64) -> Result<WaitingJobs, StoreError> {
-    let row =
-        sqlx::query_file!("src/waiters/look.sql", limit).fetch_one(store.with_timeout()).await?;
+    let row = sqlx::query_file!("src/tickets/waiters/look.sql", limit)
+        .fetch_one(store.with_timeout())
+        .await?;
     Ok(WaitingJobs { jobs: row.jobs as u64, free: row.free.into_iter().map(JobId::new).collect() })
 }
 

@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use crate::StoreError;
-use crate::client_timeout::{WithTimeout, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
 
 /// Prefix of their names.
 pub const NAME_PREFIX: &str = "sexton_bench_";

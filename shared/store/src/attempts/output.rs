@@ -13,7 +13,7 @@ use serde_json::Value;
 use sexton_model::output::Chunk;
 use uuid::Uuid;
 
-use crate::lease::{AttemptFence, find_still_held};
+use crate::attempts::lease::{AttemptFence, find_still_held};
 use crate::{Store, StoreError};
 
 /// A part of an attempt's output.

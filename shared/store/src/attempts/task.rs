@@ -29,14 +29,14 @@ use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
 use tokio::time::timeout;
 
-use crate::connect::{StoreOptions, connect_options};
-use crate::timeout::timeout_error;
+use crate::connection::timeout::timeout_error;
+use crate::connection::{StoreOptions, connect_options};
 use crate::{Store, StoreError};
 
 pub use self::failure::{Reaction, TaskFailure};
 pub use self::settlement::CommitError;
 pub use self::statement::Arguments;
-pub use crate::session::Session;
+pub use crate::connection::session::Session;
 
 /// How long the reset of a returned connection may take.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);

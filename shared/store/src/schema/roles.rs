@@ -8,8 +8,10 @@
 
 use sqlx::{Postgres, Row as _, Transaction};
 
-use crate::client_timeout::{WithTimeout, commit};
-use crate::grants::{GrantError, SERVICE_GRANTS, refuse_writers_of_the_audit, run, run_formatted};
+use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::schema::grants::{
+    GrantError, SERVICE_GRANTS, refuse_writers_of_the_audit, run, run_formatted,
+};
 use crate::{Store, StoreError};
 
 /// What the roles' names begin with, unless somebody says otherwise.

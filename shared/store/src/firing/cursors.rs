@@ -13,7 +13,7 @@ use sexton_model::plan::{Cursor, Timetable, first_firing};
 use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::operator::notify;
 use crate::{Store, StoreError};

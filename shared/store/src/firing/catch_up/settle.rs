@@ -8,9 +8,9 @@ use sqlx::PgConnection;
 use super::{
     HoldDecision, MAX_COUNTED_LATE_JOBS, PrecedingRuns, SettleError, SettledHold, plan_release,
 };
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
+use crate::firing::gaps::{GapCause, GapRow};
 use crate::firing::{Claim, ClaimTransaction, DueJob, HeldRun};
-use crate::gaps::{GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{
     AuditContext, NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout,

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 pub(crate) use retry_columns::RetryColumns;
 
-use crate::dedicated_connection::ExecutorSource;
+use crate::connection::dedicated::ExecutorSource;
 use crate::error::parse_column;
 use crate::{Now, StoreError};
 

@@ -4,8 +4,8 @@ use sqlx::error::DatabaseError;
 use tokio::time::timeout;
 
 use super::{STEP_TIMEOUT, TaskFailure, TaskTransaction};
-use crate::settle::{SettleOutcome, Settlement, settle_on};
-use crate::timeout::timeout_error;
+use crate::attempts::settle::{SettleOutcome, Settlement, settle_on};
+use crate::connection::timeout::timeout_error;
 
 /// Why a commit was not confirmed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

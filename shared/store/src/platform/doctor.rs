@@ -3,7 +3,7 @@
 //! All are read-only, except [`fix`]. Those in this file work on a database without Sexton's schema.
 
 pub mod fix;
-mod platform;
+mod processes;
 mod verify_tasks;
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgListener;
 use tokio::time::timeout;
 
-use crate::client_timeout::with_client_timeout;
+use crate::connection::client_timeout::with_client_timeout;
 use crate::schema::MIGRATIONS;
 use crate::{Store, StoreError};
 
-pub use platform::{OverdueLeases, Process, count_overdue_leases, newest_tz_data, processes};
+pub use processes::{OverdueLeases, Process, count_overdue_leases, newest_tz_data, processes};
 pub use verify_tasks::{UnofferedVerifyTask, list_unoffered_verify_tasks};
 
 /// How long a notification may take to come back. It takes a round trip.

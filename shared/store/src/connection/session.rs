@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::timeout::with_timeout;
+use crate::connection::timeout::with_timeout;
 use crate::{Store, StoreError};
 
 /// How long ending a session may take, over another connection.

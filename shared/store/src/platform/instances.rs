@@ -86,7 +86,7 @@ pub async fn probe_write(store: &Store, id: ProcessId) -> Result<bool, StoreErro
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a process as stopped. Its offers still count for a while, see [`crate::offers::list_recent_schemas`].
+/// Marks a process as stopped. Its offers still count for a while, see [`crate::platform::offers::list_recent_schemas`].
 pub async fn mark_stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- instance_stopped

@@ -13,8 +13,8 @@ use sexton_model::job::RetryOverrides;
 use sexton_model::retry::{Decision, LOST, Usage};
 use uuid::Uuid;
 
-use crate::open::{RetryColumns, parse_attempt_number, parse_used};
-use crate::running_attempts::{LeaseRenewal, RunningAttempt};
+use crate::attempts::open::{RetryColumns, parse_attempt_number, parse_used};
+use crate::attempts::running::{LeaseRenewal, RunningAttempt};
 use crate::{Now, Store, StoreError};
 
 /// The recorded message of a lost attempt.

@@ -1,4 +1,12 @@
-//! The pool of connections.
+//! Connections: the pool, connections outside it, and what each of them is set to and waits for.
+
+pub(crate) mod client_timeout;
+pub mod dedicated;
+pub mod exclusive_lock;
+pub mod scratch;
+pub(crate) mod session;
+pub(crate) mod session_settings;
+pub mod timeout;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,8 +17,8 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::StoreError;
-use crate::client_timeout::with_client_timeout;
-use crate::session_settings::{Route, SessionSettings, check_same_database};
+use crate::connection::client_timeout::with_client_timeout;
+use crate::connection::session_settings::{Route, SessionSettings, check_same_database};
 
 /// How long the ping of a connection that returns to the pool may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
