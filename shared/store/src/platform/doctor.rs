@@ -3,6 +3,7 @@
 //! All are read-only, except [`fix`]. Those in this file work on a database without Sexton's schema.
 
 pub mod fix;
+mod privileges;
 mod processes;
 mod verify_tasks;
 
@@ -17,6 +18,7 @@ use crate::connection::client_timeout::with_client_timeout;
 use crate::schema::MIGRATIONS;
 use crate::{Store, StoreError};
 
+pub use privileges::{MissingPrivileges, Privileges, read_privileges};
 pub use processes::{OverdueLeases, Process, count_overdue_leases, newest_tz_data, processes};
 pub use verify_tasks::{UnofferedVerifyTask, list_unoffered_verify_tasks};
 
@@ -107,39 +109,6 @@ pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
             .map(|(version, _)| *version)
             .collect(),
     })
-}
-
-/// Privileges that the role lacks on a table or function.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MissingPrivileges {
-    /// The table's name, or the function's.
-    pub table: String,
-    /// `SELECT`, `INSERT`, `UPDATE`, `DELETE`; `EXECUTE`.
-    pub privileges: Vec<String>,
-}
-
-/// Returns the tables of the schema on which the role lacks privileges, and the function by which retention removes
-/// from the audit. The audit itself needs only reading and adding.
-pub async fn list_missing_privileges(store: &Store) -> Result<Vec<MissingPrivileges>, StoreError> {
-    Ok(sqlx::query_as!(
-        MissingPrivileges,
-        r#"-- doctor_withheld
-        SELECT t.name AS "table!", array_agg(p.name ORDER BY p.place) AS "privileges!"
-        FROM (SELECT c.oid, c.relname::text AS name FROM pg_class c
-              WHERE c.relkind = 'r' AND c.relnamespace = to_regnamespace('sexton')
-                AND c.relname <> '_sqlx_migrations') t,
-             (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, name)
-        WHERE NOT has_table_privilege(t.oid, p.name)
-          AND NOT (t.name = 'operator_actions' AND p.name IN ('UPDATE', 'DELETE'))
-        GROUP BY t.name
-        UNION ALL
-        SELECT f, ARRAY['EXECUTE'] FROM (VALUES ('delete_old_operator_actions')) v (f)
-        WHERE NOT has_function_privilege(
-            to_regprocedure('sexton.' || f || '(timestamptz, timestamptz, integer)'), 'EXECUTE')
-        ORDER BY 1"#
-    )
-    .fetch_all(store.with_timeout())
-    .await?)
 }
 
 /// Checks whether a notification from one session reaches another, which the programs' wake-ups need. It does not

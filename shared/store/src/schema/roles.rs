@@ -41,26 +41,41 @@ impl PlatformRole {
 
     /// Its name among the roles of `prefix`.
     pub fn name(self, prefix: &str) -> String {
-        let suffix = match self {
+        format!("{prefix}_{}", self.suffix())
+    }
+
+    /// Its name behind the prefix.
+    pub const fn suffix(self) -> &'static str {
+        match self {
             Self::Owner => "owner",
             Self::Service => "service",
             Self::Operator => "operator",
             Self::Producer => "producer",
             Self::Viewer => "viewer",
-        };
-        format!("{prefix}_{suffix}")
+        }
+    }
+
+    /// The tables that it writes, with the privileges, beyond those that the service needs.
+    pub(crate) const fn writes(self) -> &'static [(&'static str, &'static [&'static str])] {
+        match self {
+            Self::Operator => &OPERATOR_WRITES,
+            Self::Owner | Self::Service | Self::Producer | Self::Viewer => &[],
+        }
     }
 
     /// Statements that give it its privileges; `%1$I` is its name. Repeated, they change nothing.
-    const fn grants(self) -> &'static [&'static str] {
-        match self {
+    fn grants(self) -> Vec<String> {
+        let fixed: &[&str] = match self {
             Self::Owner => &[],
             Self::Service => &SERVICE_GRANTS,
-            Self::Operator => &OPERATOR_GRANTS,
             // The functions that enqueue are granted by the migration that brings them.
             Self::Producer => &["GRANT USAGE ON SCHEMA sexton TO %1$I"],
-            Self::Viewer => &VIEWER_GRANTS,
-        }
+            Self::Operator | Self::Viewer => &VIEWER_GRANTS,
+        };
+        let writes = self.writes().iter().map(|(table, privileges)| {
+            format!("GRANT {} ON sexton.{table} TO %1$I", privileges.join(", "))
+        });
+        fixed.iter().map(|&statement| statement.to_owned()).chain(writes).collect()
     }
 }
 
@@ -69,17 +84,25 @@ const VIEWER_GRANTS: [&str; 2] =
 
 /// What the commands of `sexton` write, and what the triggers of those tables write with the caller's rights. A claim,
 /// an attempt and what retention has done are the programs' alone.
-const OPERATOR_GRANTS: [&str; 7] = [
-    "GRANT USAGE ON SCHEMA sexton TO %1$I",
-    "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I",
-    "GRANT INSERT ON sexton.operator_actions, sexton.job_revisions, sexton.gaps, sexton.failure_changes TO %1$I",
-    "GRANT INSERT, UPDATE ON sexton.jobs, sexton.executions, sexton.failure_groups, sexton.bulks, sexton.bulk_items \
-     TO %1$I",
-    "GRANT INSERT, UPDATE, DELETE ON sexton.failures TO %1$I",
-    "GRANT UPDATE ON sexton.holds, sexton.unknown_messages, sexton.instances TO %1$I",
+const OPERATOR_WRITES: [(&str, &[&str]); 15] = [
+    ("operator_actions", &["INSERT"]),
+    ("job_revisions", &["INSERT"]),
+    ("gaps", &["INSERT"]),
+    ("failure_changes", &["INSERT"]),
+    ("jobs", &["INSERT", "UPDATE"]),
+    ("executions", &["INSERT", "UPDATE"]),
+    ("failure_groups", &["INSERT", "UPDATE"]),
+    ("bulks", &["INSERT", "UPDATE"]),
+    ("bulk_items", &["INSERT", "UPDATE"]),
+    ("failures", &["INSERT", "UPDATE", "DELETE"]),
+    ("holds", &["UPDATE"]),
+    ("unknown_messages", &["UPDATE"]),
+    ("instances", &["UPDATE"]),
     // A backfill shares retention's row, for which PostgreSQL asks for the right to change a column; this one has one
-    // value. A release of held firings deletes them.
-    "GRANT UPDATE (one) ON sexton.retention TO %1$I; GRANT DELETE ON sexton.held_firings TO %1$I",
+    // value.
+    ("retention", &["UPDATE (one)"]),
+    // A release of held firings deletes them.
+    ("held_firings", &["DELETE"]),
 ];
 
 /// Creates the roles that are missing and gives each its privileges; the owner gets what is in the schema. One
@@ -106,7 +129,7 @@ pub async fn grant_roles(store: &Store, prefix: &str) -> Result<Vec<String>, Gra
             refuse_writers_of_the_audit(&mut tx, &name).await?;
         }
         for statement in role.grants() {
-            run_formatted(&mut tx, statement, &name).await?;
+            run_formatted(&mut tx, &statement, &name).await?;
         }
     }
     // Nobody else executes anything: PostgreSQL lets everybody, by default.
