@@ -19,7 +19,7 @@ use sexton_model::zone::tz_data_version;
 use sexton_service::clock;
 use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_service::settings::{SchedulerSettings, ServiceSettings};
 use sexton_store::instances::InstanceRegistration;
 use sexton_store::retention::RetentionPolicy;

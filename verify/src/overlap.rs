@@ -15,7 +15,7 @@ mod steps;
 mod trace;
 
 use sexton_model::job::Overlap;
-use sexton_model::overlap::{UnderWay, WaitReason};
+use sexton_model::plan::overlap::{UnderWay, WaitReason};
 use sexton_model::state::State;
 
 use crate::explorer::{CheckedProperty, Mutant};

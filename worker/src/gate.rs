@@ -18,7 +18,7 @@ use std::time::Duration;
 use sexton_model::id::ProcessId;
 use sexton_model::pool::PoolName;
 use sexton_service::fault;
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError, instances};
 use tokio::sync::watch;

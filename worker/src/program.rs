@@ -19,12 +19,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::builder::Handlers;
 use crate::catalogue::Catalogue;
-use crate::command::CommandHost;
-use crate::email::EmailHost;
 use crate::executor::WallClock;
+use crate::executor::command::CommandHost;
+use crate::executor::email::EmailHost;
+use crate::executor::http::HttpHost;
 use crate::guard::GuardProgram;
 use crate::handler::HandlerHost;
-use crate::http::HttpHost;
 use crate::secret::SecretSource;
 use crate::tasks::{Hosts, Tasks};
 use crate::worker::{ACK_DEADLINE, WorkerOptions, run};

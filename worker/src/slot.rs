@@ -29,7 +29,7 @@ use crate::executor::HostInstant;
 use crate::gate::{Admission, TrialPermit};
 use crate::write_batcher::{Opening, WriteError};
 
-use self::delivery_state::{DeliveryState, Failure, NextStep};
+use self::delivery_state::{DeliveryState, Failure, WriteEnd};
 
 /// Pause between two tries of an operation that failed for a reason outside the ticket.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -113,7 +113,7 @@ impl Slot {
     /// Opens a ticket and runs its attempt, or follows the table of unopened tickets.
     async fn open(
         &mut self,
-        mut delivery: Delivery,
+        delivery: Delivery,
         id: ExecutionId,
         attempt: AttemptNumber,
         mut delivery_state: DeliveryState,
@@ -123,73 +123,51 @@ impl Slot {
         let mut is_repeated = false;
         // Subscribed before the open: a cancel may arrive before the lease is renewed for the first time.
         let cancels = self.context.cancels.subscribe();
-        loop {
-            let sent = HostInstant::now();
-            let opening =
-                timeout_at(delivery_state.until(), self.context.write_batcher.open(request)).await;
-            let Ok(opening) = opening else {
-                // Another transaction has locked the row, or the database does not answer, which the write
-                // batcher notices.
+        let (context, until) = (Arc::clone(&self.context), delivery_state.until());
+        let open = || {
+            let sent = (!std::mem::replace(&mut is_repeated, true)).then(HostInstant::now);
+            let opening = timeout_at(until, context.write_batcher.open(request));
+            async move {
+                match opening.await {
+                    Ok(Ok(opening)) => Ok(OpenEnd::Answered(opening, sent)),
+                    Ok(Err(WriteError::Data(refused))) => Ok(OpenEnd::Unopenable(refused)),
+                    Ok(Err(WriteError::Refused(refusal))) => Err(Failure::Refused(refusal)),
+                    Ok(Err(WriteError::Unanswered)) => Err(Failure::Unanswered),
+                    Err(_) => Ok(OpenEnd::Late),
+                }
+            }
+        };
+        let (delivery, refused) = match self.write(delivery, &mut delivery_state, open).await {
+            WriteEnd::Answered(delivery, OpenEnd::Answered(Opening::Opened(opened), sent)) => {
+                context.gate.record_open_written();
+                drop(delivery_state);
+                return self.start(delivery, &opened, sent, cancels).await;
+            }
+            WriteEnd::Answered(delivery, OpenEnd::Answered(Opening::Skipped, _)) => {
+                context.gate.record_open_written();
+                fault::point("worker.skipped");
+                tracing::info!(
+                    execution.id = %id,
+                    execution.skip_reason = STALE_REASON,
+                    "skipped execution {id}: it came later than its job wants it to be begun"
+                );
+                let _ = delivery.ack().await;
+                return;
+            }
+            WriteEnd::Answered(delivery, OpenEnd::Answered(Opening::Unopened(answer), _)) => {
+                return self.answer(delivery, id, attempt, answer, delivery_state).await;
+            }
+            WriteEnd::Answered(delivery, OpenEnd::Late) => {
                 drop(delivery_state);
                 let _ = delivery.nack_requeue().await;
                 return;
-            };
-            let failure = match opening {
-                Ok(Opening::Opened(opened)) => {
-                    self.context.gate.record_open_written();
-                    drop(delivery_state);
-                    let sent = if is_repeated { None } else { Some(sent) };
-                    return self.start(delivery, &opened, sent, cancels).await;
-                }
-                Ok(Opening::Skipped) => {
-                    self.context.gate.record_open_written();
-                    fault::point("worker.skipped");
-                    tracing::info!(
-                        execution.id = %id,
-                        execution.skip_reason = STALE_REASON,
-                        "skipped execution {id}: it came later than its job wants it to be begun"
-                    );
-                    let _ = delivery.ack().await;
-                    return;
-                }
-                Ok(Opening::Unopened(answer)) => {
-                    return self.answer(delivery, id, attempt, answer, delivery_state).await;
-                }
-                Err(WriteError::Data(refused)) => {
-                    let reason = unopenable(&refused);
-                    return self
-                        .fail_execution(
-                            delivery,
-                            id,
-                            attempt,
-                            UNOPENABLE_CLASS,
-                            &reason,
-                            delivery_state,
-                        )
-                        .await;
-                }
-                Err(WriteError::Unanswered) => Failure::Unanswered,
-                Err(WriteError::Refused(refusal)) => Failure::Refused(refusal),
-            };
-            is_repeated = true;
-            delivery = match self.handle_failure(delivery, &mut delivery_state, failure).await {
-                NextStep::Retry(same) => same,
-                NextStep::GiveUp(same, refused) => {
-                    let reason = unopenable(&refused);
-                    return self
-                        .fail_execution(
-                            same,
-                            id,
-                            attempt,
-                            UNOPENABLE_CLASS,
-                            &reason,
-                            delivery_state,
-                        )
-                        .await;
-                }
-                NextStep::Released => return,
-            };
-        }
+            }
+            WriteEnd::Answered(delivery, OpenEnd::Unopenable(refused))
+            | WriteEnd::Refused(delivery, refused) => (delivery, refused),
+            WriteEnd::Released => return,
+        };
+        let reason = unopenable(&refused);
+        self.fail_execution(delivery, id, attempt, UNOPENABLE_CLASS, &reason, delivery_state).await;
     }
 
     /// Runs an opened attempt whose lease counts from about `sent`; `None`: an earlier try opened it.
@@ -237,6 +215,16 @@ impl Slot {
             }
         }
     }
+}
+
+/// How the tries of an open end.
+enum OpenEnd {
+    /// With an answer; and with the instant before the open, if only one was sent.
+    Answered(Opening, Option<HostInstant>),
+    /// The database refuses a value of the ticket.
+    Unopenable(String),
+    /// Another transaction has locked the row, or the database does not answer, which the write batcher notices.
+    Late,
 }
 
 fn unopenable(refused: &str) -> String {

@@ -11,12 +11,12 @@ use sexton_store::open::Offer;
 use sexton_store::task::TaskDatabase;
 
 use crate::catalogue::{Catalogue, TaskKind};
-use crate::command::{CommandExecutor, CommandHost};
-use crate::email::{EmailExecutor, EmailHost};
 use crate::executor::Executor;
-use crate::http::{HttpExecutor, HttpHost};
-use crate::noop::NoopExecutor;
-use crate::sql::SqlExecutor;
+use crate::executor::command::{CommandExecutor, CommandHost};
+use crate::executor::email::{EmailExecutor, EmailHost};
+use crate::executor::http::{HttpExecutor, HttpHost};
+use crate::executor::noop::NoopExecutor;
+use crate::executor::sql::SqlExecutor;
 
 /// A task type that this worker runs.
 #[derive(Clone)]

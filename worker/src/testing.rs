@@ -70,12 +70,12 @@ use uuid::Uuid;
 pub use sexton_model::progress::Progress;
 use sexton_model::result::check;
 
+use crate::attempt::outcome::masked_outcome;
 pub use crate::executor::Outcome;
 use crate::executor::{
     Executor as _, HostInstant, StopReason, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor,
 };
 use crate::handler::{AnyHandler, GRACE_DEFAULT, Handler, HandlerExecutor, HandlerHost, StopCause};
-use crate::outcome::masked_outcome;
 use crate::output::{Output, Recorder};
 
 /// A lease that does not run out.

@@ -17,7 +17,7 @@ use sexton_model::retry::RetryPolicy;
 use sexton_service::clock;
 use sexton_service::health::{Liveness, Readiness};
 use sexton_service::lifecycle::Lifecycle;
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_store::instances::InstanceRegistration;
 use sexton_store::{Store, StoreError};
 use tokio::sync::watch;

@@ -12,7 +12,7 @@ use sexton_engine::jitter::jittered;
 use sexton_engine::start_up::is_outage;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_service::health::{Heartbeat, Liveness};
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};

@@ -9,7 +9,8 @@ use sexton_model::plan::{
     plan_at_most,
 };
 use sexton_store::cursors::MovedCursor;
-use sexton_store::firing::{Claim, CursorUpdate, DueJob, GapCause, GapRow, UnreadableJob};
+use sexton_store::firing::{Claim, CursorUpdate, DueJob, UnreadableJob};
+use sexton_store::gaps::{GapCause, GapRow};
 use sexton_store::tickets::UnpublishedTicket;
 
 use super::timetable_cache::TimetableCache;

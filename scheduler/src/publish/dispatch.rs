@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use sexton_engine::outbox::PublishedTicket;
 use sexton_service::fault;
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, StoreError};
 use tokio::sync::mpsc;

@@ -11,7 +11,7 @@ use sexton_engine::jitter::jittered;
 use sexton_engine::start_up::{check_database, is_outage};
 use sexton_model::job::JobSpec;
 use sexton_service::fault;
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_store::jobs::ApplyError;
 use sexton_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};

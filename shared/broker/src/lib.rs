@@ -27,7 +27,6 @@ pub mod link;
 mod liveness_probe;
 mod mismatch;
 pub mod names;
-mod outage;
 pub mod properties;
 pub mod publications;
 pub mod publish;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt};
 use lapin::{Channel, Consumer};
+use sexton_model::outage::{FailureLine, Outage};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::ack_batch::AckBatch;
@@ -22,7 +23,6 @@ use crate::consumer_status::ConsumerStatus;
 use crate::delivery::{Delivery, HeldDeliveries};
 use crate::inspect::{Depth, InspectError};
 use crate::link::Link;
-use crate::outage::{LogDecision, Outage};
 use crate::reconnect::ReconnectPauses;
 
 /// Pause between two checks that find undelivered messages, before the second counts.
@@ -244,8 +244,10 @@ impl SlotConsumer {
     }
 
     fn set_attached(&mut self, attached: Attached) {
-        if let Some(down) = self.outage.record_recovery(Instant::now().into_std()) {
-            let (queue, down_s) = (&self.queue, down.as_secs_f64());
+        // Each outage is logged from its beginning: the pauses between consumers already limit the lines.
+        let now = Instant::now().into_std();
+        if let Some(past) = std::mem::take(&mut self.outage).record_recovery(now) {
+            let (queue, down_s) = (&self.queue, past.lasted.as_secs_f64());
             tracing::info!(queue.name = queue, down_s, "consuming again");
         }
         self.phase = Phase::Attached(Box::new(attached));
@@ -268,14 +270,14 @@ impl SlotConsumer {
         }
         let queue = &self.queue;
         match self.outage.record_failure(now.into_std()) {
-            LogDecision::First => {
+            Some(FailureLine::Began) => {
                 tracing::warn!(queue.name = queue, "the consumer has ended: {reason}; rebuilding");
             }
-            LogDecision::Still(down) => {
-                let down_s = down.as_secs();
+            Some(FailureLine::Continues { lasting, .. }) => {
+                let down_s = lasting.as_secs();
                 tracing::warn!(queue.name = queue, down_s, "still not consuming: {reason}");
             }
-            LogDecision::Nothing => {}
+            None => {}
         }
     }
 

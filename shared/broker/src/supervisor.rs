@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::Connection;
+use sexton_model::outage::{FailureLine, Outage};
 use tokio::time::{Instant, timeout};
 
 use crate::link::{Current, LinkSettings, LinkState, Shared};
-use crate::outage::{LogDecision, Outage};
 use crate::reconnect::ReconnectPauses;
 use crate::session::{self, Connector};
 use crate::topology::{self, TopologyError};
@@ -107,8 +107,9 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, generation: u64) ->
 
 fn log_connected(shared: &Shared, outage: &mut Outage, generation: u64) {
     let LinkSettings { endpoint, name, .. } = &shared.settings;
-    let down_s =
-        outage.record_recovery(Instant::now().into_std()).map_or(0.0, |down| down.as_secs_f64());
+    // Each outage is logged from its beginning: the pauses between connections already limit the lines.
+    let past = std::mem::take(outage).record_recovery(Instant::now().into_std());
+    let down_s = past.map_or(0.0, |past| past.lasted.as_secs_f64());
     tracing::info!(
         link.name = name,
         link.generation = generation,
@@ -121,14 +122,14 @@ fn report_disconnected(shared: &Shared, outage: &mut Outage, failure: &str) {
     let name = &shared.settings.name;
     shared.set_state(LinkState::Down { reason: Some(failure.to_owned()) });
     match outage.record_failure(Instant::now().into_std()) {
-        LogDecision::First => {
+        Some(FailureLine::Began) => {
             tracing::warn!(link.name = name, "no connection to the broker: {failure}");
         }
-        LogDecision::Still(down) => tracing::warn!(
+        Some(FailureLine::Continues { lasting, .. }) => tracing::warn!(
             link.name = name,
-            down_s = down.as_secs(),
+            down_s = lasting.as_secs(),
             "still no connection to the broker, still trying: {failure}"
         ),
-        LogDecision::Nothing => {}
+        None => {}
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use tokio::time::sleep;

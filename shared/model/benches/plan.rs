@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use sexton_model::cron::Dst;
 use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
-use sexton_model::overlap::UnderWay;
+use sexton_model::plan::overlap::UnderWay;
 use sexton_model::plan::{PlanInput, Timetable, plan};
 use sexton_model::zone::Zone;
 

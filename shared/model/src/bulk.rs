@@ -6,9 +6,9 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::job::text_enum;
 use crate::rate::Rate;
 use crate::state::{Cause, State};
+use crate::text_enum::text_enum;
 
 /// Maximum number of executions in one portion.
 pub const MAX_BATCH_EXECUTIONS: u32 = 500;

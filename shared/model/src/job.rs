@@ -11,6 +11,7 @@ use crate::cron::Dst;
 use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::rate::Rate;
+use crate::text_enum::text_enum;
 use crate::verify_task::VERIFY_PREFIX;
 use crate::zone::Zone;
 
@@ -291,23 +292,6 @@ pub struct RetryOverrides {
     /// Classes of error that are never retried; they replace the others, an empty list all of them.
     pub permanent: Option<Vec<String>>,
 }
-
-macro_rules! text_enum {
-    ($type:ty { $($variant:ident => $text:literal),+ $(,)? }) => {
-        impl $type {
-            /// Returns the value in the database, the jobs file and `--json`.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// The inverse of [`Self::as_str`].
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-pub(crate) use text_enum;
 
 text_enum!(PastPolicy { Refuse => "refuse", Run => "run" });
 text_enum!(Overlap { Allow => "allow", Skip => "skip", Queue => "queue", Replace => "replace" });

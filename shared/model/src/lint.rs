@@ -1,18 +1,20 @@
 //! Lint: valid schedules that their writers probably did not intend.
 //!
-//! A [`Finding`] never refuses anything. Rules about one expression are in [`crate::cron::lint`]; here are those
-//! about a job as a whole ([`of_job`]) and about many at once ([`same_minute`]). All are functions of values and
+//! A [`Finding`] never refuses anything. There are rules about an expression ([`of_expression`]), about a job
+//! as a whole ([`of_job`]), and about many at once ([`same_minute`]). All are functions of values and
 //! `now`, with bounded work for each job.
 
+mod expression;
 mod job;
 mod many;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use chrono::{DateTime, Months, Utc};
 use serde::Serialize;
 
-use crate::job::text_enum;
+use crate::text_enum::text_enum;
 
 pub use job::{MIN_RUNS, RunTimes, of_expression, of_job};
 pub use many::{DEFAULT_SAME_MINUTE_JOBS, same_minute};

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::text_enum;
+use crate::text_enum::text_enum;
 
 /// The state of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

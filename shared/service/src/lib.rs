@@ -6,7 +6,7 @@
 //! - [`telemetry`]: logs on standard error.
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
 //! - [`health`]: `/livez` and `/readyz`.
-//! - [`outage`]: logs an unreachable server once, once a minute, and once when it is back.
+//! - [`reachability`]: logs an unreachable server once, once a minute, and once when it is back.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
 //! It knows neither PostgreSQL nor RabbitMQ nor jobs.
@@ -16,6 +16,6 @@ pub mod clock;
 pub mod fault;
 pub mod health;
 pub mod lifecycle;
-pub mod outage;
+pub mod reachability;
 pub mod settings;
 pub mod telemetry;

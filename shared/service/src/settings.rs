@@ -24,7 +24,6 @@ pub use problem::{Problem, SettingsErrors};
 pub use programs::{
     ConsoleSettings, FailedLimits, SchedulerSettings, ServiceSettings, WorkerSettings,
 };
-pub use rule::LogFormat;
 pub use server_url::{ServerKind, ServerUrl, ServerUrlError};
 pub use setting::Program;
 pub use unknown::unknown_setting_reason;

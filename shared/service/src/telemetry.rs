@@ -9,8 +9,6 @@ use sexton_model::suggest::nearest;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::settings::LogFormat;
-
 /// Silences libraries whose logs only their authors need; lapin also puts the bodies of returned messages, and so
 /// params, into its warnings. A filter that names them overrules this.
 const DEFAULT_DIRECTIVES: &str = "lapin=off,sqlx=warn";
@@ -25,6 +23,15 @@ pub struct TelemetrySettings {
     pub format: LogFormat,
     /// Which lines are written.
     pub filter: LogFilter,
+}
+
+/// The format of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object a line, for machines.
+    Json,
 }
 
 /// A checked filter, in the syntax of `RUST_LOG`.

@@ -26,7 +26,7 @@ use sexton_model::zone::tz_data_version;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::ledger;
 use crate::notifications::Notification;
 use crate::operator::{AuditContext, is_lock_timeout, notify, set_lock_timeout};

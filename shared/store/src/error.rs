@@ -2,7 +2,7 @@
 
 use sqlx::error::DatabaseError;
 
-use crate::session_settings::SettingsNotApplied;
+use crate::connection::session_settings::SettingsNotApplied;
 
 /// An error of the store; each variant needs another reaction.
 #[derive(Debug, thiserror::Error)]

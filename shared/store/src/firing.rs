@@ -6,8 +6,11 @@
 //! firing is the unique row, not the lock.
 
 mod auto_pause;
+pub mod catch_up;
 mod clock;
+pub mod cursors;
 mod due;
+pub mod gaps;
 mod held_firings;
 mod under_way;
 
@@ -16,19 +19,19 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::key;
-use sexton_model::overlap::WaitReason;
-use sexton_model::plan::{Cursor, Disposition, Firing, Gap};
+use sexton_model::plan::overlap::WaitReason;
+use sexton_model::plan::{Cursor, Disposition, Firing};
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
 use sexton_model::zone::tz_data_version;
 use sqlx::{Connection as _, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
-use crate::dedicated_connection::ExecutorSource;
-use crate::gaps;
+use self::gaps::GapRow;
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::dedicated::ExecutorSource;
 use crate::tickets::UnpublishedTicket;
-use crate::waiters::NOT_BEFORE_ADMISSION;
+use crate::tickets::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 pub use clock::{ClockJump, ClockReading};
@@ -53,7 +56,7 @@ pub struct Claim {
     pub scheduled_for: DateTime<Utc>,
     /// Why the firing is skipped; `None`: it runs.
     pub skip_reason: Option<String>,
-    /// Why its ticket waits until the job is free ([`crate::waiters`]); `None`: its ticket is publishable at once.
+    /// Why its ticket waits until the job is free ([`crate::tickets::waiters`]); `None`: its ticket is publishable at once.
     /// Never set for a skipped claim.
     pub waits: Option<WaitReason>,
     /// How long after the claim the execution is due, in a catch-up with a rate: the relay publishes its ticket then.
@@ -110,54 +113,6 @@ impl Claim {
             due_in: chrono::Duration::zero(),
             parked: None,
         }
-    }
-}
-
-/// Consecutive firings without an execution.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GapRow {
-    /// The job.
-    pub job_id: JobId,
-    /// Nominal time of the first.
-    pub first: DateTime<Utc>,
-    /// Nominal time of the last.
-    pub last: DateTime<Utc>,
-    /// Number of firings; at least 1.
-    pub count: u32,
-    /// Why.
-    pub reason: String,
-    /// Who or what caused it.
-    pub cause: GapCause,
-}
-
-/// Who or what caused a gap.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct GapCause {
-    /// Who paused, changed or deleted the job.
-    pub actor: Option<String>,
-    /// The reason that this person gave.
-    pub why: Option<String>,
-    /// The execution key of the firing that runs for the coalesced ones.
-    pub into_key: Option<String>,
-}
-
-impl GapRow {
-    /// Makes the row of a planned gap.
-    pub fn of(job_id: JobId, gap: &Gap) -> Self {
-        Self {
-            job_id,
-            first: gap.first,
-            last: gap.last,
-            count: gap.count,
-            reason: gap.reason.as_str().to_owned(),
-            cause: GapCause::default(),
-        }
-    }
-
-    /// Sets the cause.
-    #[must_use]
-    pub fn with_cause(self, cause: GapCause) -> Self {
-        Self { cause, ..self }
     }
 }
 

@@ -15,7 +15,7 @@ use sexton_model::ticket::{ForeignTask, Ticket};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::firing::INITIAL_ATTEMPT;
 use crate::tickets::UnpublishedTicket;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};

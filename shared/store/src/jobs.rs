@@ -24,7 +24,7 @@ use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
 use crate::error::parse_column;
 use crate::firing::rate;
 use crate::{Store, StoreError};

@@ -18,7 +18,7 @@ use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::error::parse_column;
 use crate::jobs::Job;
 use crate::{Now, Store, StoreError};

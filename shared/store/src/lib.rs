@@ -1,6 +1,6 @@
 //! PostgreSQL: the record of everything.
 //!
-//! All SQL of the project is here, one file per aggregate or protocol step. Each function is one statement or one
+//! All SQL of the project is here, a folder for each aggregate, with a file for each step of the protocol. Each function is one statement or one
 //! transaction; it returns the rows that it changed, and callers compare their number with the intended one.
 //! Statements that touch several rows of `executions` lock them first, ordered by id and with `SKIP LOCKED`, so that
 //! no two of them ever wait for each other; rows that another transaction has locked are missing from the result.
@@ -15,55 +15,36 @@
 pub mod attempts;
 pub mod backfill;
 pub mod bulk;
-pub mod catch_up;
-mod client_timeout;
-pub mod connect;
-pub mod cursors;
-pub mod dedicated_connection;
-pub mod doctor;
+mod connection;
 pub mod error;
-pub mod exclusive_lock;
 pub mod executions;
 pub mod failures;
 pub mod firing;
 pub mod foreign;
-pub mod gaps;
-pub mod grants;
-pub mod incidents;
-pub mod instances;
 pub mod jobs;
-pub mod lease;
 pub mod ledger;
-pub mod lost_attempts;
-pub mod measurement;
 pub mod notifications;
-pub mod offers;
-pub mod open;
 pub mod operator;
-pub mod output;
 pub mod parked_messages;
-pub mod reconcile;
-pub mod relay;
+mod platform;
 pub mod retention;
-pub mod roles;
-pub mod running_attempts;
 pub mod schema;
-pub mod scratch;
-mod session;
-mod session_settings;
-pub mod settle;
-pub mod status;
-pub mod task;
 pub mod tickets;
-pub mod timeout;
 pub mod trigger;
 pub mod unknown_messages;
-pub mod waiters;
 
 use chrono::{DateTime, Utc};
 
-pub use connect::{Store, StoreOptions};
+pub use attempts::lost as lost_attempts;
+pub use attempts::running as running_attempts;
+pub use attempts::{lease, open, output, settle, task};
+pub use connection::dedicated as dedicated_connection;
+pub use connection::{Store, StoreOptions, exclusive_lock, scratch, timeout};
 pub use error::StoreError;
+pub use firing::{catch_up, cursors, gaps};
+pub use platform::{doctor, incidents, instances, measurement, offers, status};
+pub use schema::{grants, roles};
+pub use tickets::{reconcile, relay, waiters};
 
 /// The instant that a statement uses; `None`: the database's clock.
 pub type Now = Option<DateTime<Utc>>;

@@ -18,10 +18,10 @@ use sexton_model::state::{Cause, State, next};
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::attempts::open::parse_attempt_number;
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::notifications::Notification;
-use crate::open::parse_attempt_number;
 use crate::{Now, Store, StoreError};
 
 pub(crate) use audit::{

@@ -14,10 +14,10 @@ use sexton_model::sweep::{KnownRow, ParkedRow};
 use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, with_client_timeout};
+use crate::attempts::open::parse_attempt_number;
+use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
+use crate::connection::exclusive_lock::ExclusiveLock;
 use crate::error::parse_column;
-use crate::exclusive_lock::ExclusiveLock;
-use crate::open::parse_attempt_number;
 use crate::{Now, Store, StoreError};
 
 pub use counts::{FailedCounts, count_failed};

@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::{Now, Store, StoreError, bulk, unknown_messages};
 
 pub use audit::MIN_AUDIT_DAYS;

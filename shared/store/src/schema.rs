@@ -9,11 +9,13 @@
 //! program dies or is stopped, the server ends the running statement.
 
 mod apply;
+pub mod grants;
 mod index;
 mod lock;
 mod monitor;
 mod names;
 mod preflight;
+pub mod roles;
 
 use std::collections::BTreeMap;
 
@@ -21,8 +23,8 @@ use sqlx::migrate::{Migrate as _, Migrator};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
-use crate::client_timeout::with_client_timeout;
-use crate::session::Session;
+use crate::connection::client_timeout::with_client_timeout;
+use crate::connection::session::Session;
 use crate::{Store, StoreError};
 
 pub use index::{InvalidIndex, invalid_indexes};

@@ -1,4 +1,11 @@
-//! Reads a row as its unpublished ticket.
+//! Tickets: a row read as its unpublished ticket, and what decides when that is published.
+//!
+//! The [`relay`] takes unpublished tickets; [`reconcile`] marks those unpublished again that the broker seems to have
+//! lost; [`waiters`] holds those back whose job is not free.
+
+pub mod reconcile;
+pub mod relay;
+pub mod waiters;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;

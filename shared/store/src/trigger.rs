@@ -18,9 +18,9 @@ use sexton_model::state::State;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::attempts::open::parse_attempt_number;
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
-use crate::open::parse_attempt_number;
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use sexton_model::duration;
+use sexton_model::{duration, size};
 use sexton_worker::catalogue::{
     Catalogue, EMAIL_TEXT_MAX_BYTES, GRACE_MAX, HEADERS_MAX, LOCK_TIMEOUT_MAX, MAX_PROBLEMS,
     Problem, RESPONSE_MAX, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, TIMEOUT_MAX, TaskKind,
-    format_size,
 };
-use sexton_worker::command::CommandTask;
-use sexton_worker::email::EmailTask;
+use sexton_worker::executor::command::CommandTask;
+use sexton_worker::executor::email::EmailTask;
+use sexton_worker::executor::sql::SqlTask;
 use sexton_worker::secret::{SecretRef, Value};
-use sexton_worker::sql::SqlTask;
 
 use crate::{error_text, toml_text};
 
@@ -114,7 +113,7 @@ fn runs(runs: &TaskKind) -> String {
                 request.method,
                 headers.join(", "),
                 duration::format(request.timeout),
-                format_size(request.max_response as u64),
+                size::format(request.max_response as u64),
             )
         }
         TaskKind::Sql(task) => sql_text(task),
@@ -157,7 +156,7 @@ fn surroundings(command: &CommandTask) -> String {
         lines.push(format!("environment.set.{name} = {}", written(value)));
     }
     if let Some(bytes) = command.limits.memory {
-        lines.push(format!("limits.memory = \"{}\"", format_size(bytes)));
+        lines.push(format!("limits.memory = \"{}\"", size::format(bytes)));
     }
     if let Some(time) = command.limits.cpu_time {
         lines.push(format!("limits.cpu_time = \"{}\"", duration::format(time)));

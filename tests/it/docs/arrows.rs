@@ -24,17 +24,6 @@ const LEVELS: [(&str, u8); 11] = [
     ("console", 4),
 ];
 
-/// Circles from before there was this test, by the crate's folder. They may become smaller, and none may be added.
-const KNOWN_CIRCLES: [(&str, &[&str]); 4] = [
-    ("shared/model", &["cron", "job", "key", "lint", "overlap", "plan", "state", "verify_task"]),
-    ("shared/service", &["settings", "telemetry"]),
-    ("shared/store", &["firing", "gaps"]),
-    (
-        "worker",
-        &["cancellation", "catalogue", "command", "email", "executor", "guard", "http", "sql"],
-    ),
-];
-
 /// A module by its path from the crate's root, which is empty.
 type Module = Vec<String>;
 
@@ -74,12 +63,7 @@ fn no_modules_of_different_folders_use_one_another_in_a_circle() {
         let modules = modules_of(folder);
         let edges = sibling_edges(&modules);
         arrows += edges.values().map(BTreeSet::len).sum::<usize>();
-        let known: Vec<_> = KNOWN_CIRCLES.iter().filter(|(of, _)| *of == folder).collect();
         for circle in circles(&edges) {
-            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
-            let is_known = known
-                .iter()
-                .any(|(_, known)| names.iter().all(|name| known.contains(&name.as_str())));
             // Files side by side in one folder are one part.
             let has_folder = circle.iter().any(|module| is_folder(&modules, module));
             let uses: Vec<String> = circle
@@ -88,7 +72,7 @@ fn no_modules_of_different_folders_use_one_another_in_a_circle() {
                 .filter(|(_, to)| circle.contains(*to))
                 .map(|(from, to)| format!("{} uses {}", from.join("::"), to.join("::")))
                 .collect();
-            assert!(is_known || !has_folder, "a circle in {folder}: {uses:#?}");
+            assert!(!has_folder, "a circle in {folder}: {uses:#?}");
         }
     }
     assert!(arrows > 300, "only {arrows} uses between modules were found");

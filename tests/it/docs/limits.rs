@@ -10,7 +10,7 @@ use sexton_model::jobs_file::{self, limits};
 use sexton_model::rate;
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
 use sexton_model::retry::RetryPolicy;
-use sexton_model::{cron, pool, ticket};
+use sexton_model::{cron, pool, size, ticket};
 use sexton_outbound::http::RETRY_AFTER_MAX;
 use sexton_outbound::mail::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
 use sexton_store::retention::OWN_KEY_RETENTION_DAYS;
@@ -18,9 +18,8 @@ use sexton_worker::catalogue::{
     COMMAND_MAX_WORDS, CPU_TIME, EMAIL_TIMEOUT_DEFAULT, GRACE_MAX, HEADERS_MAX,
     HTTP_TIMEOUT_DEFAULT, LOCK_TIMEOUT_MAX, MEMORY, OPEN_FILES, RESPONSE_DEFAULT, RESPONSE_MAX,
     SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, STDIN_TEXT_MAX_BYTES, TIMEOUT_MAX, VARIABLES_MAX,
-    format_size,
 };
-use sexton_worker::command::INHERITED_VARIABLES;
+use sexton_worker::executor::command::INHERITED_VARIABLES;
 use sexton_worker::output::OutputLimits;
 use sexton_worker::secret::SECRET_MAX_BYTES;
 
@@ -154,7 +153,7 @@ fn the_limits_of_job_fields_match_the_page() {
     let longest = in_words(STATEMENT_TIMEOUT_MAX);
     check(tasks, "statement_timeout", None, &format!("1 ms to {longest}"));
     check(tasks, "command", None, &format!("{COMMAND_MAX_WORDS} words of 32 KiB"));
-    let stdin = format_size(STDIN_TEXT_MAX_BYTES as u64);
+    let stdin = size::format(STDIN_TEXT_MAX_BYTES as u64);
     check(tasks, "stdin", None, &format!("text of {}", stdin.replace("KiB", " KiB")));
     check(tasks, "environment.inherit", None, &format!("{VARIABLES_MAX} names"));
     check(tasks, "environment.set", None, &format!("{VARIABLES_MAX} variables of 32 KiB"));
@@ -171,7 +170,7 @@ fn the_limits_of_job_fields_match_the_page() {
     check(tasks, "http.headers", None, &format!("{HEADERS_MAX} of visible ASCII, 8 KiB each"));
     let timeout = Some(in_words(HTTP_TIMEOUT_DEFAULT));
     check(tasks, "http.timeout", timeout, "100 ms to 30 days");
-    let response = Some(format_size(RESPONSE_DEFAULT));
+    let response = Some(size::format(RESPONSE_DEFAULT));
     let response_max = format!("0 to {} MiB", RESPONSE_MAX / MIB as u64);
     check(tasks, "http.max_response", response, &response_max);
     check(tasks, "email.to", None, &format!("{RECIPIENTS_MAX} addresses"));

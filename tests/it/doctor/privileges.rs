@@ -1,6 +1,7 @@
 //! A role that may not do what it must.
 
 use sexton_operations::doctor::Code;
+use sexton_store::roles::{PlatformRole, grant_roles};
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
@@ -59,6 +60,69 @@ async fn doctor_finds_database_privileges() {
     let (output, answer) = fixture.run(&[("DATABASE_URL", &role.url)], &[]).await;
     assert!(!codes(&answer).contains(&"database_privileges".to_owned()), "{output}");
     role.end(&fixture).await;
+}
+
+/// The database can be reached: what is missing is said as that, with what brings it.
+#[tokio::test]
+async fn a_role_without_the_schema_is_told_what_it_lacks_and_not_that_the_database_is_away() {
+    let fixture = DoctorFixture::new().await;
+    let tables = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO ROLE";
+    for (grants, lacks) in [
+        (&[tables][..], "schema sexton (USAGE)"),
+        (&[ALL, "REVOKE SELECT ON sexton._sqlx_migrations FROM ROLE"], "_sqlx_migrations (SELECT)"),
+    ] {
+        let role = Role::new(&fixture, grants).await;
+        let (output, answer) = fixture.run(&[("DATABASE_URL", &role.url)], &[]).await;
+        let found = codes(&answer);
+        assert!(!found.contains(&"database_unreachable".to_owned()), "{output}");
+        let found =
+            fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
+        assert!(evidence(&found).contains(lacks), "{found}");
+        assert!(found.to_string().contains("sexton migrate --grant"), "{found}");
+        role.end(&fixture).await;
+    }
+}
+
+/// Members of the platform's roles are judged by what those do: nothing is missing that they do not need, and what
+/// they need is looked for.
+#[tokio::test]
+async fn members_of_the_platforms_roles_lack_only_what_those_roles_need() {
+    let fixture = DoctorFixture::new().await;
+    let prefix = format!("doctor_{}", &Uuid::new_v4().simple().to_string()[..12]);
+    let of = |role: PlatformRole| role.name(&prefix);
+    let store = fixture.platform.store();
+    grant_roles(store, &prefix).await.unwrap();
+    for (role, revoke, lacks) in [
+        (PlatformRole::Service, "REVOKE UPDATE ON sexton.attempts FROM ROLE", "attempts (UPDATE)"),
+        (PlatformRole::Operator, "REVOKE UPDATE ON sexton.jobs FROM ROLE", "jobs (UPDATE)"),
+        (
+            PlatformRole::Operator,
+            "REVOKE UPDATE (one) ON sexton.retention FROM ROLE",
+            "retention (UPDATE (one))",
+        ),
+        (PlatformRole::Viewer, "REVOKE SELECT ON sexton.gaps FROM ROLE", "gaps (SELECT)"),
+        (
+            PlatformRole::Producer,
+            "REVOKE USAGE ON SCHEMA sexton FROM ROLE",
+            "schema sexton (USAGE)",
+        ),
+    ] {
+        let name = of(role);
+        let member = Role::new(&fixture, &[&format!("GRANT {name} TO ROLE")]).await;
+        let env = [("DATABASE_URL", &*member.url)];
+        let (output, answer) = fixture.run(&env, &[]).await;
+        assert!(!codes(&answer).contains(&"database_privileges".to_owned()), "{role:?}: {output}");
+        fixture.sql(&revoke.replace("ROLE", &name)).await;
+        let found = fixture.has_with(&env, Code::DatabasePrivileges).await;
+        assert!(evidence(&found).contains(&format!("in {name}, lacks: {lacks}")), "{found}");
+        grant_roles(store, &prefix).await.unwrap();
+        member.end(&fixture).await;
+    }
+    fixture.sql(&format!("REASSIGN OWNED BY {} TO CURRENT_USER", of(PlatformRole::Owner))).await;
+    for role in PlatformRole::ALL {
+        fixture.sql(&format!("DROP OWNED BY {}", of(role))).await;
+        fixture.sql(&format!("DROP ROLE {}", of(role))).await;
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use sexton_scheduler::publish::dispatch::{Dispatch, dispatch};
 use sexton_scheduler::publish::outbox::Outbox;
 use sexton_service::clock;
 use sexton_service::health::{Liveness, Readiness};
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::proxy::Proxy;
 use sexton_tests::relaying::take_due;

@@ -7,7 +7,7 @@ use sexton_scheduler::start_up::cron_jobs;
 use sexton_scheduler::start_up::{StartError, start_up};
 use sexton_service::clock;
 use sexton_service::health::Readiness;
-use sexton_service::outage::Reachability;
+use sexton_service::reachability::Reachability;
 use sexton_tests::database::TestDatabase;
 use sexton_tests::platform::Platform;
 use sexton_tests::proxy::Proxy;

@@ -3,7 +3,7 @@
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::open::{OpenDecision, decide_unopened};
-use sexton_model::overlap::{UnderWay, WaitReason};
+use sexton_model::plan::overlap::{UnderWay, WaitReason};
 use sexton_model::retry::Decision;
 use sexton_model::state::State;
 use sexton_store::firing::{Claim, ClaimTransaction, Replaced};

@@ -21,8 +21,8 @@ use super::{Fixture, at};
 const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked_messages/counts.sql");
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
-const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/waiters/look.sql");
-const READ_RUNNING: &str = include_str!("../../../shared/store/src/running_attempts/page.sql");
+const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/tickets/waiters/look.sql");
+const READ_RUNNING: &str = include_str!("../../../shared/store/src/attempts/running/page.sql");
 const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.

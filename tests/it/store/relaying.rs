@@ -10,8 +10,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{Fixture, at};
 
-const DESTINATIONS: &str = include_str!("../../../shared/store/src/relay/destinations.sql");
-const TAKE: &str = include_str!("../../../shared/store/src/relay/take.sql");
+const DESTINATIONS: &str = include_str!("../../../shared/store/src/tickets/relay/destinations.sql");
+const TAKE: &str = include_str!("../../../shared/store/src/tickets/relay/take.sql");
 /// Rows that are not due.
 const WAITING: i64 = 100_000;
 

@@ -1,4 +1,4 @@
-//! The workers' slots, as in `worker/src/slot.rs` and `worker/src/attempt.rs`: the row first, then the
+//! The workers' slots, as in `worker/src/slot.rs` and `worker/src/attempt/mod.rs`: the row first, then the
 //! broker, the acknowledgement last. Each effect is an operation of its own.
 
 use chrono::{DateTime, Utc};
@@ -117,7 +117,7 @@ pub(super) fn held(opened: &Opened) -> AttemptFence {
     AttemptFence { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
 
-/// Until when a task may run after a lease that was asked for at `sent`: see `worker/src/lease_renewer.rs`.
+/// Until when a task may run after a lease that was asked for at `sent`: see `worker/src/attempt/lease_renewer.rs`.
 pub(super) fn own_clock(sent: DateTime<Utc>, lease: Duration) -> DateTime<Utc> {
     let margin = (lease / 10).clamp(Duration::from_millis(200), Duration::from_secs(2));
     sent + lease.saturating_sub(margin)

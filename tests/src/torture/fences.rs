@@ -58,7 +58,7 @@ pub struct Edit {
     pub instead: &'static str,
 }
 
-const OPEN: &str = "shared/store/src/open.rs";
+const OPEN: &str = "shared/store/src/attempts/open.rs";
 
 /// Nobody waits for the length of a lease.
 const EXPIRE_AT_ONCE: Edit = Edit {
@@ -116,12 +116,12 @@ pub const FENCES: &[Fence] = &[
         edits: &[
             EXPIRE_AT_ONCE,
             Edit {
-                file: "shared/store/src/lost_attempts.rs",
+                file: "shared/store/src/attempts/lost.rs",
                 text: "e.open_token = r.token AND e.lease_until = r.lease_until",
                 instead: "e.open_token = r.token AND r.lease_until IS NOT NULL",
             },
             Edit {
-                file: "shared/store/src/lost_attempts.rs",
+                file: "shared/store/src/attempts/lost.rs",
                 text: "AND e.xmin::text::bigint = r.written_by AND",
                 instead: "AND r.written_by IS NOT NULL AND",
             },
@@ -134,7 +134,7 @@ pub const FENCES: &[Fence] = &[
         edits: &[
             EXPIRE_AT_ONCE,
             Edit {
-                file: "shared/store/src/running_attempts/page.sql",
+                file: "shared/store/src/attempts/running/page.sql",
                 text: "a.lease_ms IS NULL AND e.lease_until >= coalesce($3, now()) AS \"alive!\"",
                 instead: "e.lease_until >= coalesce($3, now()) AS \"alive!\"",
             },
@@ -183,7 +183,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "ticket_published_at",
         edits: &[Edit {
-            file: "shared/store/src/relay.rs",
+            file: "shared/store/src/tickets/relay.rs",
             text: "WHERE e.rev = p.rev AND e.ticket_published_at IS NULL",
             instead: "WHERE p.rev IS NOT NULL AND e.ticket_published_at IS NULL",
         }],
@@ -195,7 +195,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "own-clock",
         edits: &[Edit {
-            file: "worker/src/lease_renewer.rs",
+            file: "worker/src/attempt/lease_renewer.rs",
             text: "    sent + lease.saturating_sub(margin(lease))",
             instead: "    sent + lease.saturating_sub(margin(lease)) + Duration::from_hours(1)",
         }],

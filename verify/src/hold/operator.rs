@@ -1,4 +1,4 @@
-//! An operator's release or discard, transaction by transaction: `shared/store/src/catch_up/settle.rs`.
+//! An operator's release or discard, transaction by transaction: `shared/store/src/firing/catch_up/settle.rs`.
 
 use super::{Bounds, FIRINGS, Fence, Operator, Plans, Turn, Verdict, World};
 

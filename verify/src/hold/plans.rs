@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
-use sexton_model::overlap::UnderWay;
+use sexton_model::plan::overlap::UnderWay;
 use sexton_model::plan::{Plan, PlanInput, Timetable, plan, release};
 use sexton_model::time_jump;
 use sexton_model::zone::Zone;

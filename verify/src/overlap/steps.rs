@@ -1,7 +1,7 @@
 //! The effect of each action.
 
-use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::plan::Disposition;
+use sexton_model::plan::overlap::{UnderWay, WaitReason};
 use sexton_model::state::{Cause, State, next};
 
 use super::{Action, Execution, Fence, Job, Planner, Task, World};

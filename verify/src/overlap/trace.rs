@@ -1,6 +1,6 @@
 //! Histories of a job's executions in words.
 
-use sexton_model::overlap::WaitReason;
+use sexton_model::plan::overlap::WaitReason;
 use sexton_model::state::State;
 
 use super::{Action, Job, World};

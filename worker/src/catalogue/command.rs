@@ -11,8 +11,8 @@ use toml::de::DeValue;
 use super::fields::{Fields, Notes};
 use super::program::ProgramFinder;
 use super::{user, value};
-use crate::command::environment::{is_never_inherited, is_reserved};
-use crate::command::{
+use crate::executor::command::environment::{is_never_inherited, is_reserved};
+use crate::executor::command::{
     CommandLine, CommandTask, GRACE_DEFAULT, TaskEnvironment, TaskLimits, TaskUser,
 };
 use crate::guard::memory_can_be_watched;

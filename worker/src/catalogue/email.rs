@@ -8,7 +8,7 @@ use url::Url;
 
 use super::fields::{Fields, Notes};
 use super::value;
-use crate::email::{EmailTask, check_template};
+use crate::executor::email::{EmailTask, check_template};
 use crate::secret::{SecretRef, Value};
 
 /// Longest text about a mail in the catalogue, in bytes.

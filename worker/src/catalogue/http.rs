@@ -11,7 +11,7 @@ use sexton_outbound::http::{HeaderName, HeaderValue, Host, Method, Url};
 
 use super::fields::{Fields, Notes};
 use super::value;
-use crate::http::{HttpTask, is_reserved_header};
+use crate::executor::http::{HttpTask, is_reserved_header};
 use crate::secret::Value;
 
 /// Longest URL, in bytes.

@@ -60,12 +60,11 @@ use self::problem::Problems;
 pub use self::problem::{CatalogueErrors, MAX_PROBLEMS, Problem};
 use self::program::ProgramFinder;
 pub use self::sql::{LOCK_TIMEOUT_MAX, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX};
-pub use sexton_model::size::format as format_size;
 
-use crate::command::CommandTask;
-use crate::email::EmailTask;
-use crate::http::HttpTask;
-use crate::sql::SqlTask;
+use crate::executor::command::CommandTask;
+use crate::executor::email::EmailTask;
+use crate::executor::http::HttpTask;
+use crate::executor::sql::SqlTask;
 
 /// Largest catalogue, in bytes.
 const FILE_MAX_BYTES: u64 = 1024 * 1024;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fields::{Fields, Notes};
-use crate::sql::SqlTask;
+use crate::executor::sql::SqlTask;
 
 /// Longest statement, in bytes.
 pub const SQL_MAX_BYTES: usize = 64 * 1024;

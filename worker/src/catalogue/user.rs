@@ -2,7 +2,7 @@
 
 use sexton_model::quoting;
 
-use crate::command::TaskUser;
+use crate::executor::command::TaskUser;
 
 /// Longest name of a user, in bytes.
 pub(super) const NAME_MAX_BYTES: usize = 256;

@@ -25,7 +25,7 @@
 //! # Shape
 //!
 //! Synchronous, one thread, almost no allocations: it starts in about two milliseconds, for which tasks rarely
-//! wait, because the worker starts it in advance (`crate::command`). It receives its assignment over its stdin,
+//! wait, because the worker starts it in advance (`crate::executor::command`). It receives its assignment over its stdin,
 //! one end of a socket pair whose lines `protocol` describes; its environment is empty, and the task inherits
 //! its stdout and stderr directly. A guard without an assignment ends with the worker. It leads a session, so
 //! that Ctrl-C in the worker's terminal reaches neither it nor the task, and so that the worker finds the task
@@ -65,6 +65,9 @@ pub(crate) const GUARD_ARGUMENT: &str = "guard";
 
 /// The guard's name in the process table.
 pub(crate) const GUARD_NAME: &str = "sexton-guard";
+
+/// The variable that names the file, in the task's folder, to which the task may write its result.
+pub(crate) const RESULT_FILE_VARIABLE: &str = "SEXTON_RESULT_FILE";
 
 /// The program that runs as a guard: the worker's own.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,8 +20,7 @@ use super::protocol::{
     LineBuffer, Order, Report, SHELL_SIGNAL_BASE, Start, StartRefusal, Status, StoppedBy,
 };
 use super::reaper::{reap_all, signal_task};
-use super::{GUARD_NAME, HostInstant, Setup, TaskFolder};
-use crate::command::environment::RESULT_FILE;
+use super::{GUARD_NAME, HostInstant, RESULT_FILE_VARIABLE, Setup, TaskFolder};
 
 /// Exit status of a guard that could not do its work (`EX_SOFTWARE`); 0 after any last report.
 const GUARD_FAILED: i32 = 70;
@@ -79,7 +78,7 @@ fn worker_is_gone() -> bool {
 
 /// Opens the folder that the worker made for the task.
 fn folder(setup: &Setup) -> Option<TaskFolder> {
-    let file = Path::new(setup.variable(RESULT_FILE)?);
+    let file = Path::new(setup.variable(RESULT_FILE_VARIABLE)?);
     TaskFolder::open(file.parent()?.to_owned()).ok()
 }
 

@@ -8,7 +8,7 @@ use sexton_model::job::MAX_CLASS_BYTES;
 use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 
 use crate::executor::Outcome;
-use crate::http::RETRY_AFTER_MAX;
+use crate::executor::http::RETRY_AFTER_MAX;
 
 /// The most links of a chain of errors that a reason includes.
 const MAX_SOURCES: usize = 16;

@@ -18,9 +18,9 @@ use super::panic::{PanicCapture, capture_panics};
 use super::stop_signal::StopSignal;
 use super::transaction::TransactionManager;
 use super::{AnyHandler, PANIC};
+use crate::executor::sql;
 use crate::executor::{Executor, Outcome, SuccessRecord, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream};
-use crate::sql;
 
 /// How long a dropped handler may take before a warning that it blocks its thread.
 const ABORT_WARNING_DELAY: Duration = Duration::from_secs(1);

@@ -32,7 +32,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn of(error: &StoreError) -> Self {
+    /// Makes it of a statement's error; `action` is what could not be done yet.
+    pub(super) fn of(error: &StoreError, action: &str) -> Self {
+        tracing::debug!("{action}: {error}");
         if error.may_be_of_one_row() {
             Self::Refused(WriteRefusal::of(error))
         } else {
@@ -41,9 +43,20 @@ impl Failure {
     }
 }
 
+/// How the tries of a delivery's write end.
+#[derive(Debug)]
+pub(super) enum WriteEnd<T> {
+    /// The database has answered.
+    Answered(Delivery, T),
+    /// The server refuses this delivery and no other, permanently; the text is its reason.
+    Refused(Delivery, String),
+    /// The slot no longer holds the delivery.
+    Released,
+}
+
 /// What the slot does after a failure.
 #[derive(Debug)]
-pub(super) enum NextStep {
+enum NextStep {
     /// Try the write again.
     Retry(Delivery),
     /// Give up: the server refuses this delivery and no other, permanently.
@@ -103,8 +116,31 @@ impl Slot {
         DeliveryState::new(self.context.writer.lease, trial)
     }
 
+    /// Tries a delivery's write until the database answers it, as long as the slot should hold the delivery.
+    pub(super) async fn write<T, W>(
+        &mut self,
+        mut delivery: Delivery,
+        delivery_state: &mut DeliveryState,
+        mut write: impl FnMut() -> W,
+    ) -> WriteEnd<T>
+    where
+        W: Future<Output = Result<T, Failure>>,
+    {
+        loop {
+            let failure = match write().await {
+                Ok(answer) => return WriteEnd::Answered(delivery, answer),
+                Err(failure) => failure,
+            };
+            delivery = match self.handle_failure(delivery, delivery_state, failure).await {
+                NextStep::Retry(same) => same,
+                NextStep::GiveUp(same, reason) => return WriteEnd::Refused(same, reason),
+                NextStep::Released => return WriteEnd::Released,
+            };
+        }
+    }
+
     /// Handles a failed write: stops consuming, and waits until the write should be tried again.
-    pub(super) async fn handle_failure(
+    async fn handle_failure(
         &mut self,
         delivery: Delivery,
         delivery_state: &mut DeliveryState,

@@ -3,6 +3,7 @@
 
 mod adoption;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_broker::{Delivery, Publication, publications};
@@ -14,7 +15,7 @@ use sexton_service::{clock, fault};
 use sexton_store::parked_messages;
 
 use super::Slot;
-use super::delivery_state::{DeliveryState, Failure, NextStep};
+use super::delivery_state::{DeliveryState, Failure, WriteEnd};
 
 /// The reason for parking a ticket whose execution does not exist.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
@@ -106,39 +107,33 @@ impl Slot {
     /// Fails an execution whose ticket cannot be opened; the relay publishes the parked ticket.
     pub(super) async fn fail_execution(
         &mut self,
-        mut delivery: Delivery,
+        delivery: Delivery,
         id: ExecutionId,
         attempt: AttemptNumber,
         class: &str,
         reason: &str,
         mut delivery_state: DeliveryState,
     ) {
-        loop {
-            let store = self.context.store.clone();
-            let failing = parked_messages::fail_unopened(&store, id, attempt, class, reason, None);
-            match self.context.gate.run_delivery_statement(failing).await {
-                Ok(failed) => {
-                    if failed {
-                        self.context.gate.record_open_written();
-                        fault::point("worker.gave_up");
-                        self.context.parked_log.record(id);
-                    }
-                    let _ = delivery.ack().await;
-                    return;
+        let context = Arc::clone(&self.context);
+        let fail = || async {
+            let failing =
+                parked_messages::fail_unopened(&context.store, id, attempt, class, reason, None);
+            let failed = context.gate.run_delivery_statement(failing).await;
+            failed.map_err(|error| Failure::of(&error, "an execution could not be failed yet"))
+        };
+        match self.write(delivery, &mut delivery_state, fail).await {
+            WriteEnd::Answered(delivery, failed) => {
+                if failed {
+                    context.gate.record_open_written();
+                    fault::point("worker.gave_up");
+                    context.parked_log.record(id);
                 }
-                Err(error) => {
-                    tracing::debug!("an execution could not be failed yet: {error}");
-                    let failure = Failure::of(&error);
-                    delivery =
-                        match self.handle_failure(delivery, &mut delivery_state, failure).await {
-                            NextStep::Retry(same) => same,
-                            NextStep::GiveUp(same, _) => {
-                                return self.return_at_deadline(same, &delivery_state).await;
-                            }
-                            NextStep::Released => return,
-                        };
-                }
+                let _ = delivery.ack().await;
             }
+            WriteEnd::Refused(delivery, _) => {
+                self.return_at_deadline(delivery, &delivery_state).await;
+            }
+            WriteEnd::Released => {}
         }
     }
 
@@ -146,7 +141,7 @@ impl Slot {
     /// ticket becomes unpublished in its row, and the relay publishes it later.
     async fn defer_ticket(
         &mut self,
-        mut delivery: Delivery,
+        delivery: Delivery,
         copy: Publication,
         ticket: DeferredTicket,
         mut delivery_state: DeliveryState,
@@ -156,31 +151,26 @@ impl Slot {
             self.ack_original(delivery, parked.as_deref()).await;
             return;
         }
-        loop {
-            let store = self.context.store.clone();
-            let handing_back = parked_messages::return_ticket(&store, id, attempt, rest, None);
-            match self.context.gate.run_delivery_statement(handing_back).await {
-                // Otherwise the row has changed, or its ticket was already unpublished.
-                Ok(handed_back) => {
-                    if handed_back {
-                        fault::point("worker.handed_back");
-                    }
-                    let _ = delivery.ack().await;
-                    return;
+        let context = Arc::clone(&self.context);
+        let hand_back = || async {
+            let handing_back =
+                parked_messages::return_ticket(&context.store, id, attempt, rest, None);
+            let handed_back = context.gate.run_delivery_statement(handing_back).await;
+            handed_back
+                .map_err(|error| Failure::of(&error, "a ticket could not be handed back yet"))
+        };
+        match self.write(delivery, &mut delivery_state, hand_back).await {
+            // Otherwise the row has changed, or its ticket was already unpublished.
+            WriteEnd::Answered(delivery, handed_back) => {
+                if handed_back {
+                    fault::point("worker.handed_back");
                 }
-                Err(error) => {
-                    tracing::debug!("a ticket could not be handed back yet: {error}");
-                    let failure = Failure::of(&error);
-                    delivery =
-                        match self.handle_failure(delivery, &mut delivery_state, failure).await {
-                            NextStep::Retry(same) => same,
-                            NextStep::GiveUp(same, _) => {
-                                return self.return_at_deadline(same, &delivery_state).await;
-                            }
-                            NextStep::Released => return,
-                        };
-                }
+                let _ = delivery.ack().await;
             }
+            WriteEnd::Refused(delivery, _) => {
+                self.return_at_deadline(delivery, &delivery_state).await;
+            }
+            WriteEnd::Released => {}
         }
     }
 

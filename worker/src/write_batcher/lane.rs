@@ -231,7 +231,7 @@ fn refuse<K: StatementKind>(batch: Vec<Call<K>>, error: &StoreError, gate: &Gate
 mod tests {
     use sexton_service::clock;
     use sexton_service::health::Readiness;
-    use sexton_service::outage::Reachability;
+    use sexton_service::reachability::Reachability;
 
     use super::*;
 

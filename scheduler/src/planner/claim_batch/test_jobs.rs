@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
 use sexton_model::job::{Misfire, Overlap, Schedule, ScheduleConstraints};
-use sexton_model::overlap::UnderWay;
+use sexton_model::plan::overlap::UnderWay;
 use sexton_model::pool::PoolName;
 use sexton_model::zone::Zone;
 use sexton_store::firing::DueJob;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use sexton_model::cron::Dst;
 use sexton_model::job::{Misfire, Overlap, Schedule};
 use sexton_model::key;
-use sexton_model::overlap::UnderWay;
+use sexton_model::plan::overlap::UnderWay;
 use sexton_model::plan::{PlanInput, Timetable, plan};
 use sexton_model::zone::Zone;
 

@@ -3,12 +3,12 @@
 //! One [`Anomaly`] for each change that affects the expression. It agrees with the search of `zoned`: both use the
 //! same masks at the same clock changes, and tests compare the two with each other and with a walk by the minute.
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::zoned::ClockChange;
 use super::{Dst, Expression, Zoned};
-use crate::job::text_enum;
+use crate::text_enum::text_enum;
 use crate::zone::Zone;
 
 /// The effect of a clock change on wall times of an expression that it skips or repeats.
@@ -131,5 +131,37 @@ impl Zoned<'_> {
             count += 1;
         }
         Some((first_s, latest_s, count))
+    }
+}
+
+impl Anomaly {
+    /// Describes the clock change and its effect on the firing in one sentence.
+    pub fn describe(&self, zone: Zone) -> String {
+        let wall = self.first_wall.format("%F %T");
+        let others = match self.walls {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let instant = |at: Option<DateTime<Utc>>| {
+            at.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
+        };
+        let (fires, again) = (instant(self.fires_at), instant(self.again_at));
+        match self.kind {
+            AnomalyKind::Moved if self.merged => format!(
+                "{wall}{others} is not there on the clocks of {zone}: one with the firing at {fires}"
+            ),
+            AnomalyKind::Moved => format!(
+                "{wall}{others} is not there on the clocks of {zone}: fires at {fires} instead"
+            ),
+            AnomalyKind::Skipped => {
+                format!("{wall}{others} is not there on the clocks of {zone}: does not fire")
+            }
+            AnomalyKind::Doubled => {
+                format!("{wall}{others} comes twice in {zone}: fires at {fires} and at {again}")
+            }
+            AnomalyKind::FirstPass => format!(
+                "{wall}{others} comes twice in {zone}: fires at {fires} alone, not at {again}"
+            ),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::text_enum;
+use crate::text_enum::text_enum;
 
 /// The policy for a fixed time of the day that the clocks skip (a gap) or show twice (an overlap).
 ///

@@ -21,13 +21,13 @@ const MACROS: [(&str, [&str; 5]); 7] = [
 
 /// The six fields of an expression; each text is ASCII without blanks and not empty.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    pub(super) second: &'a str,
-    pub(super) minute: &'a str,
-    pub(super) hour: &'a str,
-    pub(super) day_of_month: &'a str,
-    pub(super) month: &'a str,
-    pub(super) day_of_week: &'a str,
+pub(crate) struct Fields<'a> {
+    pub(crate) second: &'a str,
+    pub(crate) minute: &'a str,
+    pub(crate) hour: &'a str,
+    pub(crate) day_of_month: &'a str,
+    pub(crate) month: &'a str,
+    pub(crate) day_of_week: &'a str,
 }
 
 impl<'a> Fields<'a> {
@@ -36,7 +36,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// Length, alphabet, field count and macros; fields are not parsed.
-    pub(super) fn split(text: &'a str, dialect: Dialect) -> Result<Self, CronError> {
+    pub(crate) fn split(text: &'a str, dialect: Dialect) -> Result<Self, CronError> {
         if text.len() > MAX_EXPRESSION_BYTES {
             let reason = Reason::TooLong { bytes: text.len(), limit: MAX_EXPRESSION_BYTES };
             return Err(CronError::whole(reason));

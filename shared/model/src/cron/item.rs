@@ -19,7 +19,7 @@ pub(super) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI"
 ///
 /// `step` is at least 1, and 1 where there is a single number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Item {
+pub(crate) struct Item {
     start: u8,
     end: u8,
     step: u8,
@@ -31,7 +31,7 @@ impl Item {
     /// # Errors
     ///
     /// The first problem from the left.
-    pub(super) fn parse(field: Field, text: &str, name: &str) -> Result<Self, Reason> {
+    pub(crate) fn parse(field: Field, text: &str, name: &str) -> Result<Self, Reason> {
         if text.is_empty() {
             return Err(Reason::EmptyItem);
         }
@@ -87,7 +87,7 @@ impl Item {
     }
 
     /// Yields the item's numbers, ascending.
-    pub(super) fn numbers(self) -> impl Iterator<Item = u8> {
+    pub(crate) fn numbers(self) -> impl Iterator<Item = u8> {
         (self.start..=self.end).step_by(usize::from(self.step))
     }
 }
@@ -187,7 +187,7 @@ fn parse_name(field: Field, text: &str) -> Result<u8, Reason> {
 }
 
 /// Parses decimal digits; too many of them give `u32::MAX`, which is outside every field.
-pub(super) fn parse_number(text: &str) -> Result<u32, Reason> {
+pub(crate) fn parse_number(text: &str) -> Result<u32, Reason> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match digits {
         0 => Err(Reason::Malformed),

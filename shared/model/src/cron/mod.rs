@@ -38,14 +38,13 @@ mod dst;
 mod error;
 mod fields;
 mod item;
-mod lint;
 mod month;
 mod relative;
 mod search;
 mod sets;
 mod spread;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod zoned;
 
 use std::iter;
@@ -58,11 +57,13 @@ pub use anomalies::{Anomaly, AnomalyKind};
 pub use dst::Dst;
 pub use error::{CronError, Field, MAX_ECHO_BYTES, Reason};
 pub use fields::MAX_EXPRESSION_BYTES;
-pub use lint::lint;
+// For the lint, which judges the notation.
+pub(crate) use fields::Fields;
+pub(crate) use item::{Item, parse_number};
+pub(crate) use sets::is_starred;
 
 use count::second_from;
-use fields::Fields;
-use sets::{Sets, is_starred};
+use sets::Sets;
 use zoned::Zoned;
 
 /// The number of fields that an expression must have. Each dialect accepts macros.
@@ -129,6 +130,11 @@ impl Expression {
         let zoned = Zoned { expression: self, zone, dst };
         let found_s = zoned.nth_last(second_from(from), second_from(until) - 1, back)?;
         DateTime::from_timestamp(found_s, 0)
+    }
+
+    /// Returns what its fields select.
+    pub(crate) const fn sets(&self) -> &Sets {
+        &self.sets
     }
 
     /// Yields all firings strictly after `from`, ascending, as repeated calls of [`Self::next_after`] would. Endless

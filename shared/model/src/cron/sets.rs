@@ -21,16 +21,16 @@ use crate::steps::step;
 /// The numbers that each field selects, bit `n` for number `n`. Only the sets of the day fields may be empty, and
 /// only if there are `relative_days`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sets {
+pub(crate) struct Sets {
     pub(super) seconds: u64,
     pub(super) minutes: u64,
     pub(super) hours: u64,
     /// Bits 1-31.
-    pub(super) days_of_month: u64,
+    pub(crate) days_of_month: u64,
     /// Bits 1-12.
     months: u64,
     /// Bits 0-6; 0 is Sunday.
-    pub(super) days_of_week: u8,
+    pub(crate) days_of_week: u8,
     relative_days: RelativeDays,
     day_rule: DayRule,
 }
@@ -88,12 +88,12 @@ impl Sets {
     }
 
     /// Returns whether the month that begins at `first` is selected; it may have none of the days.
-    pub(super) fn selects_month(&self, first: NaiveDate) -> bool {
+    pub(crate) fn selects_month(&self, first: NaiveDate) -> bool {
         self.months & (1 << first.month()) != 0
     }
 
     /// Returns the selected days of the month that begins at `first`, bit `n` for day `n`.
-    pub(super) fn days_in(&self, first: NaiveDate) -> u64 {
+    pub(crate) fn days_in(&self, first: NaiveDate) -> u64 {
         step();
         if !self.selects_month(first) {
             return 0;
@@ -159,7 +159,7 @@ impl ItemList {
 }
 
 /// Returns whether a field or an item is *starred*. The text decides, not the set: `*/2` is, `0-7` is not.
-pub(super) fn is_starred(text: &str) -> bool {
+pub(crate) fn is_starred(text: &str) -> bool {
     text.starts_with(['*', '?'])
 }
 

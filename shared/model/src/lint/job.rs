@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::expression::findings_of;
 use super::{Code, Finding, Severity};
-use crate::cron::{self, Dst};
+use crate::cron::Dst;
 use crate::duration;
 use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
@@ -33,7 +34,7 @@ pub fn of_expression(
     dst: Dst,
     now: DateTime<Utc>,
 ) -> Vec<Finding> {
-    cron::lint(text, name, zone, dst, now).unwrap_or_else(|error| {
+    findings_of(text, name, zone, dst, now).unwrap_or_else(|error| {
         let instead = "what the message says; docs/reference/cron.md lists what there is";
         vec![Finding::new(Code::Unreadable, Severity::Error, error.to_string(), instead)]
     })

@@ -24,6 +24,7 @@ mod excluded;
 mod firings;
 mod jitter;
 mod limit;
+pub mod overlap;
 mod rule;
 mod timetable;
 
@@ -34,8 +35,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::job::{Misfire, MisfirePolicy, Overlap, text_enum};
-use crate::overlap::{UnderWay, WaitReason};
+use crate::job::{Misfire, MisfirePolicy, Overlap};
+use crate::text_enum::text_enum;
 
 pub use cursor::Cursor;
 pub use excluded::excluded_gaps;
@@ -43,6 +44,7 @@ pub use limit::{plan_at_most, release_at_most};
 pub use timetable::{Timetable, TimetableError, first_firing};
 
 use firings::{Firings, after};
+use overlap::{UnderWay, WaitReason};
 
 /// A job that may be due.
 #[derive(Clone, Copy, Debug)]

@@ -110,8 +110,9 @@ findings! {
         "See `database_privileges`, or run `sexton migrate`; then run the doctor again."
         None;
     DatabasePrivileges "database_privileges" Error
-        "The role lacks privileges on the tables."
-        "Run `sexton migrate --grant ROLE` as the tables' owner."
+        "The role lacks privileges on the schema or its tables, for what it is: a program, an operator or a viewer."
+        "Run `sexton migrate --grant` as the tables' owner for the platform's roles, or `--grant ROLE` for one that \
+         schedulers and workers use."
         None;
     DatabaseDeaf "database_deaf" Warning
         "PostgreSQL's notifications do not arrive, so requeues, triggers and cancels wait for the next poll."

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sexton_broker::diagnostics::Diagnostics;
 use sexton_store::catch_up::Hold;
 use sexton_store::doctor::{
-    Migrations, MissingPrivileges, OverdueLeases, Process, Server, UnofferedVerifyTask,
+    Migrations, OverdueLeases, Privileges, Process, Server, UnofferedVerifyTask,
 };
 use sexton_store::incidents::RecordedIncident;
 use sexton_store::offers::OldWorker;
@@ -44,8 +44,8 @@ pub struct Database {
     pub invalid_indexes: Vec<InvalidIndex>,
     /// Why notifications do not arrive; `None`: they do.
     pub notification_failure: Option<String>,
-    /// Privileges that the role lacks.
-    pub missing_privileges: Vec<MissingPrivileges>,
+    /// What the role may do, and what it lacks.
+    pub privileges: Privileges,
     /// Facts from the rows, or why the query failed.
     pub rows: Result<Rows, String>,
 }

@@ -6,6 +6,7 @@ use sexton_broker::diagnostics::diagnose;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
 use sexton_service::settings::{ConsoleSettings, SettingsErrors};
+use sexton_store::doctor::Migrations;
 use sexton_store::{
     Store, StoreError, bulk, catch_up, doctor, incidents, offers, parked_messages, reconcile,
     schema, status, unknown_messages,
@@ -67,10 +68,14 @@ async fn database(
     let before = clock::now();
     let server = doctor::server(&store).await?;
     let between = before + (clock::now() - before) / 2;
-    let migrations = doctor::migrations(&store).await?;
+    let privileges = doctor::read_privileges(&store).await?;
+    let migrations = if privileges.reads_migrations {
+        doctor::migrations(&store).await?
+    } else {
+        Migrations::default()
+    };
     let invalid_indexes = schema::invalid_indexes(&store).await?;
     let notification_failure = doctor::check_notifications(&store).await;
-    let missing_privileges = doctor::list_missing_privileges(&store).await?;
     let rows = if migrations.missing.is_empty() {
         rows(&store).await.map_err(|error| error.to_string())
     } else {
@@ -85,7 +90,7 @@ async fn database(
         migrations,
         invalid_indexes,
         notification_failure,
-        missing_privileges,
+        privileges,
         rows,
     })
 }

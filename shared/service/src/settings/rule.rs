@@ -14,7 +14,7 @@ use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
 
 pub(crate) use self::pools::{PoolList, distribute_slots};
 use super::server_url::{ServerKind, ServerUrl};
-use crate::telemetry::LogFilter;
+use crate::telemetry::{LogFilter, LogFormat};
 
 /// Memory limit of a compiled pattern, in bytes, and again of its lazily built automaton.
 const PATTERN_MEMORY: usize = 1 << 20;
@@ -259,15 +259,6 @@ impl Rule for Address {
     fn allowed(&self) -> String {
         "IP:PORT or [IPv6]:PORT, like 127.0.0.1:8080 (no host names)".to_owned()
     }
-}
-
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Pretty,
-    /// One JSON object a line, for machines.
-    Json,
 }
 
 /// [`LogFormat`] by name.

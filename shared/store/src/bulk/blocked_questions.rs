@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::offers::{OldWorker, list_old_workers};
+use crate::platform::offers::{OldWorker, list_old_workers};
 use crate::{Now, Store, StoreError};
 
 /// Maximum number of pools and verify tasks reported, over all bulks.

@@ -4,7 +4,7 @@ use sexton_model::bulk::{CanaryCounts, MAX_BATCH_EXECUTIONS, MAX_CANARY_EXECUTIO
 use sqlx::PgConnection;
 
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 
 /// The results of a canary's executions.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::verify_task::VerifyAnswer;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::attempts::open::parse_attempt_number;
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
-use crate::open::parse_attempt_number;
 use crate::operator::{AuditContext, NewAction, notify, record_bulk_actions, transitions};
 use crate::{Now, Store, StoreError};
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use sexton_model::bulk::BulkState;
 
 use super::Bulk;
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::notifications::Notification;
 use crate::operator::{AuditContext, notify, set_lock_timeout};

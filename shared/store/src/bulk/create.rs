@@ -7,7 +7,7 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::operator::transitions::UNVERIFIED;
 use crate::operator::{AuditContext, notify};

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::canary::{CanaryStatus, read_canary_status};
 use super::question::find_edited;
 use super::rows::{OpenItem, find_existing, list_open_items, lock_executions, write_items};
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::error::parse_column;
 use crate::notifications::Notification;
 use crate::operator::transitions::{self, RequeueOptions};

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::create::initial_item_state;
 use super::select;
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 

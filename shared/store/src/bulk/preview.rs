@@ -13,7 +13,8 @@ use uuid::Uuid;
 use super::later_success::LaterSuccesses;
 use super::select::{self, PagePosition};
 use crate::failures::{MutedMatches, count_muted};
-use crate::{Now, Store, StoreError, status};
+use crate::platform::status;
+use crate::{Now, Store, StoreError};
 
 /// Maximum number of executions that a preview reads.
 pub const MAX_PREVIEW_EXECUTIONS: u64 = 100_000;

@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Removes items of bulks that were done or stopped more than `days` ago, at most `limit`; when fewer are left, the

@@ -30,11 +30,11 @@ use uuid::Uuid;
 
 pub(super) use self::edited_params::find_edited;
 use super::rows::write_items;
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::notifications::Notification;
-use crate::offers::list_old_workers_on;
 use crate::operator::notify;
+use crate::platform::offers::list_old_workers_on;
 use crate::{Now, Store, StoreError};
 
 /// How long a question may wait, in minutes, if no worker offers its verify task.

@@ -8,8 +8,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
-use crate::open::parse_attempt_number;
+use crate::attempts::open::parse_attempt_number;
+use crate::connection::client_timeout::WithTimeout;
 
 /// An open item.
 pub(super) struct OpenItem {

@@ -5,8 +5,8 @@
 
 use sexton_model::fingerprint::pattern;
 
-use crate::client_timeout::WithTimeout;
-use crate::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use crate::connection::client_timeout::WithTimeout;
+use crate::connection::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use crate::{Now, Store, StoreError};
 
 /// How long the hours for trends are kept, in days.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::statements::{
     self, WalkStatistics, have_few_failures, look_up, read_walk_statistics, walk,
 };
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::{Store, StoreError};
 
 /// Maximum number of rows in one answer.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::search::{FoundFailure, SearchQuery};
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 
 /// Number of rows walked for words or params before the inverted index is used.
 const MAX_WALKED_ROWS: i64 = 5_000;

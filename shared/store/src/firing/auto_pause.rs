@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{ClaimTransaction, DueJobs, FailingJob};
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::operator::{NewAction, record_actions};
 
 /// The actor in the row and in the audit.

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::ClaimTransaction;
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 
 /// How old the last instant seen becomes before it is written again.
 const CLOCK_WRITE_INTERVAL: TimeDelta = TimeDelta::seconds(5);

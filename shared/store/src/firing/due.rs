@@ -9,7 +9,7 @@ use sexton_model::id::JobId;
 use sexton_model::job::{
     ConstraintColumns, Misfire, MisfirePolicy, Overlap, Schedule, ScheduleConstraints,
 };
-use sexton_model::overlap::UnderWay;
+use sexton_model::plan::overlap::UnderWay;
 use sexton_model::plan::{Cursor, Timetable, TimetableError};
 use sexton_model::pool::PoolName;
 use sexton_model::rate::Rate;

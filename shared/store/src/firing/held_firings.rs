@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::due::{DueJobs, DueRow};
 use super::{ClaimTransaction, under_way};
-use crate::client_timeout::{WithTimeout, with_client_timeout};
+use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
 use crate::{Now, Store, StoreError};
 
 /// Consecutive late firings that were set aside while catch-up was held.

@@ -16,13 +16,13 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::Overlap;
-use sexton_model::overlap::{REPLACED_REASON, UnderWay, WaitReason};
+use sexton_model::plan::overlap::{REPLACED_REASON, UnderWay, WaitReason};
 use sexton_model::state::State;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{DueJob, DueJobs};
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::error::parse_column;
 use crate::notifications::Notification;
 use crate::operator::notify;

@@ -24,11 +24,11 @@ use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{Job, JobFilter, read};
-use crate::client_timeout::{WithTimeout, commit};
-use crate::firing::{GapCause, GapRow};
+use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::firing::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout};
-use crate::{Now, Store, StoreError, gaps};
+use crate::{Now, Store, StoreError};
 
 use cursor_placement::{CursorPlacement, PreparedJob};
 

@@ -21,11 +21,11 @@ use uuid::Uuid;
 
 use super::apply::cursor_placement::left_behind;
 use super::pause::{PauseError, lock_job};
-use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
-use crate::firing::{GapCause, GapRow};
+use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::firing::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{AuditContext, NewAction, is_lock_timeout, notify, record_actions};
-use crate::{Now, Store, StoreError, gaps};
+use crate::{Now, Store, StoreError};
 
 /// The job to delete, and options.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,8 @@ use sexton_model::zone::tz_data_version;
 use sqlx::{Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
-use crate::client_timeout::{WithTimeout, commit};
-use crate::firing::{GapCause, GapRow};
-use crate::gaps;
+use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::firing::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{
     AuditContext, NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout,

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use sqlx::error::DatabaseError;
 use uuid::Uuid;
 
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 use crate::notifications::{CHANNEL, Notification};
 use crate::{Store, StoreError};
 

@@ -12,7 +12,7 @@ use sexton_model::state::Cause;
 use super::audit::{NewAction, notify, record_actions};
 use super::transitions::{self, RequeueOptions};
 use super::{AuditContext, LockedExecution, OperatorError};
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::{Now, Store, StoreError};
 

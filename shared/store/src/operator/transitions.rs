@@ -11,9 +11,9 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
+use crate::tickets::waiters::NOT_BEFORE_ADMISSION;
 use crate::tickets::{TicketRow, UnpublishedTicket};
-use crate::waiters::NOT_BEFORE_ADMISSION;
 
 /// An execution, and the attempt number that the operator saw.
 pub(crate) type SeenAttempt = (ExecutionId, AttemptNumber);

@@ -4,7 +4,7 @@ use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::parked_task::ParkedTask;
 use uuid::Uuid;
 
-use crate::open::parse_attempt_number;
+use crate::attempts::open::parse_attempt_number;
 use crate::{Store, StoreError};
 
 /// Returns the details of those executions among these that are still failed.

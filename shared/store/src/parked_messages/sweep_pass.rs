@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
 use uuid::Uuid;
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// The row that shows that a pass's record is complete.

@@ -1,7 +1,7 @@
 //! The audit: programs can remove from it only through a function of the database, which keeps 30 days in any case.
 
 use super::{Position, PrunedBatch, days_before, read_now};
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Age of the youngest removable action, in days: `delete_old_operator_actions` keeps younger ones.

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{OWN_KEY_RETENTION_DAYS, Position, PrunedBatch, days_before, fence, read_now};
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Rows read for each one that may be stripped: after an upgrade most have nothing left to strip.

@@ -9,7 +9,7 @@
 use uuid::Uuid;
 
 use super::{OWN_KEY_RETENTION_DAYS, Position, PrunedBatch, days_before, read_now};
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Removes jobs among those read behind the position.

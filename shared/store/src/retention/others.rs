@@ -6,7 +6,7 @@
 use uuid::Uuid;
 
 use super::{Position, PrunedBatch, days_before, fence, read_now};
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Removes gaps that were recorded before the cut.

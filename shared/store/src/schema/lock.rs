@@ -10,7 +10,7 @@ use sqlx::{PgConnection, Row as _};
 
 use super::ProgressLog;
 use crate::StoreError;
-use crate::client_timeout::with_client_timeout;
+use crate::connection::client_timeout::with_client_timeout;
 
 /// Pause between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);

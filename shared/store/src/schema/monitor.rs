@@ -6,10 +6,10 @@ use sqlx::Row as _;
 
 use super::ProgressLog;
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
-use crate::dedicated_connection::DedicatedConnection;
-use crate::session::Session;
-use crate::timeout::timeout_error;
+use crate::connection::client_timeout::WithTimeout;
+use crate::connection::dedicated::DedicatedConnection;
+use crate::connection::session::Session;
+use crate::connection::timeout::timeout_error;
 
 /// Pause between two polls, each over another connection.
 const POLL_INTERVAL: Duration = Duration::from_secs(15);

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{MIGRATIONS_TABLE, SCHEMA, names, up_migrations};
 use crate::StoreError;
-use crate::client_timeout::with_client_timeout;
+use crate::connection::client_timeout::with_client_timeout;
 
 /// Maximum number of names listed in a message.
 const MAX_LISTED_NAMES: usize = 10;

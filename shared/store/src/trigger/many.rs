@@ -12,11 +12,11 @@ use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use super::{JobColumns, TriggerError, lock_job, merge_params};
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::notifications::Notification;
 use crate::operator::{AuditContext, NewAction, notify, record_actions, set_lock_timeout};
-use crate::waiters::NOT_BEFORE_ADMISSION;
+use crate::tickets::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, Store, StoreError};
 
 /// Maximum number of executions in one transaction.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sqlx::{Postgres, Transaction};
 
-use crate::client_timeout::{WithTimeout, commit};
+use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 

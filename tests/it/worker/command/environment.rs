@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sexton_peers::HangingDisk;
-use sexton_worker::command::{CommandTask, TaskUser};
+use sexton_worker::executor::command::{CommandTask, TaskUser};
 use sexton_worker::executor::{Executor, Outcome, StopReason, TaskEnd};
 use sexton_worker::secret::{SecretRef, Value};
 use tokio::time::timeout;

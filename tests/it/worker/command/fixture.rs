@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use sexton_worker::command::{CommandExecutor, CommandHost, CommandLine, CommandTask};
+use sexton_worker::executor::command::{CommandExecutor, CommandHost, CommandLine, CommandTask};
 use sexton_worker::executor::{
     Executor, HostInstant, TaskControl, TaskEnd, TaskRun, TaskSupervisor,
 };

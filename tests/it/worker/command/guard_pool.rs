@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sexton_worker::command::CommandExecutor;
 use sexton_worker::executor::Outcome;
+use sexton_worker::executor::command::CommandExecutor;
 use sexton_worker::guard::GuardProgram;
 use tokio::time::{Instant, sleep};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sexton_worker::command::{CommandTask, TaskLimits};
 use sexton_worker::executor::Outcome;
+use sexton_worker::executor::command::{CommandTask, TaskLimits};
 
 use super::fixture::{Scene, executor, run, script, stdout};
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sexton_worker::command::{CommandTask, TaskUser};
+use sexton_worker::executor::command::{CommandTask, TaskUser};
 use sexton_worker::executor::{Executor, Outcome, StopReason, TaskEnd};
 use sexton_worker::guard::GuardProgram;
 use tokio::time::timeout;

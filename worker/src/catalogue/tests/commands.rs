@@ -1,7 +1,7 @@
 //! Tests of a command's options.
 
 use super::*;
-use crate::command::TaskLimits;
+use crate::executor::command::TaskLimits;
 use crate::secret::{SecretRef, Value};
 
 #[test]

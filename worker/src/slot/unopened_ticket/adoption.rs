@@ -19,7 +19,7 @@ use sexton_store::offers::{self, OfferedSchema};
 use uuid::Uuid;
 
 use super::super::Slot;
-use super::super::delivery_state::{DeliveryState, Failure, NextStep};
+use super::super::delivery_state::{DeliveryState, Failure, WriteEnd};
 use crate::attempt::publish;
 use crate::context::Context;
 
@@ -34,7 +34,7 @@ impl Slot {
     /// Adopts a foreign task, or moves its message elsewhere.
     pub(in crate::slot) async fn adopt(
         &mut self,
-        mut delivery: Delivery,
+        delivery: Delivery,
         task: ForeignTask,
         mut delivery_state: DeliveryState,
     ) {
@@ -44,37 +44,30 @@ impl Slot {
             execution: ExecutionId::new(Uuid::now_v7()),
         };
         let delays = delivery.properties.delays.unwrap_or(0);
-        loop {
-            let context = Arc::clone(&self.context);
-            let deciding = decide(&context, &task, &self.pool, ids, delays);
+        let (context, pool) = (Arc::clone(&self.context), self.pool.clone());
+        let take_over = || async {
+            let deciding = decide(&context, &task, &pool, ids, delays);
             match context.gate.run_delivery_statement(deciding).await {
-                Ok(AdoptionDecision::Adopted(adopted)) => {
-                    return self.adopted(delivery, &task, adopted, delivery_state).await;
-                }
-                Ok(AdoptionDecision::Delayed(delay)) => {
-                    let delay = fault::test_override(delay, "FOREIGN_DELAY_MS");
-                    let (namespace, pool) = (&context.namespace, &self.pool);
-                    let copy =
-                        publications::delay_unoffered_task(namespace, pool, delay, &delivery);
-                    return self.publish_copy(delivery, copy, None).await;
-                }
-                Ok(AdoptionDecision::Parked(reason)) => return self.park(delivery, &reason).await,
-                Err(StoreError::Data(error)) => {
-                    return self.park(delivery, &refused(&error)).await;
-                }
-                Err(error) => {
-                    tracing::debug!("a task could not be taken over yet: {error}");
-                    let failure = Failure::of(&error);
-                    delivery =
-                        match self.handle_failure(delivery, &mut delivery_state, failure).await {
-                            NextStep::Retry(same) => same,
-                            NextStep::GiveUp(same, reason) => {
-                                return self.park(same, &refused(&reason)).await;
-                            }
-                            NextStep::Released => return,
-                        };
-                }
+                Err(StoreError::Data(error)) => Ok(AdoptionDecision::Parked(refused(&error))),
+                Err(error) => Err(Failure::of(&error, "a task could not be taken over yet")),
+                Ok(decision) => Ok(decision),
             }
+        };
+        match self.write(delivery, &mut delivery_state, take_over).await {
+            WriteEnd::Answered(delivery, AdoptionDecision::Adopted(adopted)) => {
+                self.adopted(delivery, &task, adopted, delivery_state).await;
+            }
+            WriteEnd::Answered(delivery, AdoptionDecision::Delayed(delay)) => {
+                let delay = fault::test_override(delay, "FOREIGN_DELAY_MS");
+                let namespace = &context.namespace;
+                let copy = publications::delay_unoffered_task(namespace, &pool, delay, &delivery);
+                self.publish_copy(delivery, copy, None).await;
+            }
+            WriteEnd::Answered(delivery, AdoptionDecision::Parked(reason)) => {
+                self.park(delivery, &reason).await;
+            }
+            WriteEnd::Refused(delivery, reason) => self.park(delivery, &refused(&reason)).await,
+            WriteEnd::Released => {}
         }
     }
 

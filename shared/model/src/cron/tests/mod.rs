@@ -8,8 +8,7 @@ mod count;
 mod days;
 mod errors;
 mod grammar;
-mod lint;
-mod naive;
+pub(crate) mod naive;
 mod properties;
 mod relative;
 mod spread;
@@ -21,16 +20,16 @@ use super::{Dialect, Dst, Expression};
 use crate::zone::Zone;
 
 /// The job whose expressions these are.
-const NAME: &str = "billing.run";
+pub(crate) const NAME: &str = "billing.run";
 
-fn parse(text: &str) -> Expression {
+pub(crate) fn parse(text: &str) -> Expression {
     match Expression::parse(text, Dialect::Any, NAME) {
         Ok(expression) => expression,
         Err(error) => panic!("{text:?}: {error}"),
     }
 }
 
-fn at(text: &str) -> DateTime<Utc> {
+pub(crate) fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 

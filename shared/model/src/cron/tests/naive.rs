@@ -84,7 +84,7 @@ impl fmt::Display for List {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Naive {
+pub(crate) struct Naive {
     /// `None` in five fields.
     second: Option<List>,
     minute: List,
@@ -233,7 +233,7 @@ pub(super) fn daily(seconds: bool) -> impl Strategy<Value = Naive> {
 }
 
 /// Any valid expression of five or six fields, without names and macros.
-pub(super) fn expressions() -> impl Strategy<Value = Naive> {
+pub(crate) fn expressions() -> impl Strategy<Value = Naive> {
     (
         prop::option::of(list(0, 59, &['*'])),
         list(0, 59, &['*']),

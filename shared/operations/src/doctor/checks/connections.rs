@@ -88,7 +88,7 @@ fn parse_release(version: &str) -> Option<(u32, u32)> {
 mod tests {
     use sexton_broker::diagnostics::Diagnostics;
     use sexton_model::lint::Severity;
-    use sexton_store::doctor::{Migrations, Server};
+    use sexton_store::doctor::{Migrations, Privileges, Server};
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
             migrations: Migrations::default(),
             notification_failure: None,
             invalid_indexes: Vec::new(),
-            missing_privileges: Vec::new(),
+            privileges: Privileges::default(),
             rows: Err("not asked".to_owned()),
         }
     }

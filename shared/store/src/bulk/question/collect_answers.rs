@@ -15,9 +15,9 @@ use super::super::rows::{LockedExecution, OpenItem, find_existing, lock_executio
 use super::edited_params::find_edited;
 use super::{EndedQuestion, LockedBulk, MAX_QUESTION_WAIT_MINUTES, QuestionRound};
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::attempts::open::parse_attempt_number;
+use crate::connection::client_timeout::WithTimeout;
 use crate::error::parse_column;
-use crate::open::parse_attempt_number;
 use crate::operator::{NewAction, record_bulk_actions, transitions};
 
 /// Maximum length of an item's note, in characters.

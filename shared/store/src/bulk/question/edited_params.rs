@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sqlx::PgConnection;
 
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 
 /// Returns the items among these whose executions' params have changed since their question, or whose question
 /// retention has removed, so that a change cannot be ruled out. Call it with the executions locked: it sees an

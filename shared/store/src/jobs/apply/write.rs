@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::PRUNE_REASON;
 use crate::StoreError;
-use crate::client_timeout::WithTimeout;
+use crate::connection::client_timeout::WithTimeout;
 
 pub(super) async fn insert(
     connection: &mut PgConnection,
