@@ -23,7 +23,7 @@ pub struct Outage {
     since: Option<Instant>,
     failures: u64,
     failure_logged: bool,
-    /// Lasts across outages: a server that comes and goes each second is logged once a minute.
+    /// It lasts across outages, so a server that fails and returns each second is logged once a minute.
     throttle: LogThrottle,
 }
 
