@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-graveyard bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -51,9 +51,9 @@ bench-model: ## Measure how long cron expressions, planning and the other pure p
 
 # Ten million executions need half an hour and 12 GB, a million parked messages half an hour, and a hundred thousand
 # requeues ten minutes more; SCALE=100000 SWEEPS=1000 REQUEUES=1000 needs minutes, most of them for the build.
-bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, SWEEPS and REQUEUES
-	@$(CARGO) build -q --release --workspace --bin bench-graveyard
-	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
+bench-failed: with-servers ## Measure queries of failed executions among SCALE (10000000) executions, SWEEPS and REQUEUES
+	@$(CARGO) build -q --release --workspace --bin bench-failed
+	@$(with_servers) $(target)/release/bench-failed --scale $(or $(SCALE),10000000) \
 		--report bench/failed-executions.md --limit-ms $(or $(LIMIT_MS),100)
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
@@ -104,7 +104,7 @@ soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see
 fuzz: ## Look for hostile input, FUZZ_SECONDS (60) for each reader; needs a C++ compiler, and a registry once
 	@sh scripts/fuzz.sh
 
-# The promised times are asked for with the machine to themselves, so apart from the tests and one by one.
+# The promised times are measured with the machine to themselves, so apart from the tests and one by one.
 promised: test-programs ## Ask for the promised times of recovery on an idle machine
 	@$(with_servers) $(CARGO) test --workspace $(fault_points) --test it servers::recovery_times:: \
 		-- --ignored --test-threads=1

@@ -3,7 +3,7 @@
     python bench/run.py --programs target/release --installed target/bench/peers --lines target/bench/lines.jsonl
 
 `make bench` calls it with servers of its own. Lines of earlier runs stay in the file unless it is another one;
-what fails is said, and the others go on.
+it reports what fails, and the others go on.
 """
 
 import argparse
@@ -91,8 +91,8 @@ def run(program, arguments, round_number, asked):
         print(f"round {round_number}: {shown}: exit status {measuring.returncode}", file=sys.stderr)
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     for line in lines:
-        told = line.get("missing") or f"{line.get('value')} {line.get('unit')}"
-        print(f"round {round_number}: {shown}: {told}", file=sys.stderr)
+        text = line.get("missing") or f"{line.get('value')} {line.get('unit')}"
+        print(f"round {round_number}: {shown}: {text}", file=sys.stderr)
     return lines, measuring.returncode == 0
 
 

@@ -81,7 +81,7 @@ prepare() {
         unshare --mount --pid --fork --kill-child --mount-proc \
         sh "$self" --build "$root" "$archive" "$root.packages" >"$root.log" 2>&1 || {
         tail -n 15 "$root.log" >&2
-        fail "Debian $release was not unpacked; all that was said is in $root.log"
+        fail "Debian $release was not unpacked; the output is in $root.log"
     }
 }
 

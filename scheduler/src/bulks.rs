@@ -96,7 +96,7 @@ impl Bulks {
             return Ok(());
         }
         if !self.outbox.is_open() {
-            // Tickets that cannot be published now would be a flood later. The link logs that the broker is
+            // Requeueing now would publish a flood of tickets after the outage. The link logs that the broker is
             // down.
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl Bulks {
         };
         log_batch(id, &batch);
         if batch.done > 0 {
-            fault::point("scheduler.bulk_carried");
+            fault::point("scheduler.bulk_executed");
         }
         let sent = self.outbox.send_fresh(batch.tickets, now).await;
         if !sent.published.is_empty() {

@@ -225,7 +225,7 @@ fn introduction(instance: &str, db_pool_size: u32) -> InstanceRegistration {
         slots: 0,
         pool_slots: None,
         instance_lock: None,
-        // Plus those of the planner and the pruner; the listener's is counted.
+        // The planner and the pruner have connections of their own; the pool's size includes the listener's.
         db_connections: db_pool_size + 2,
     }
 }

@@ -17,36 +17,39 @@ const DEADLINE: Duration = Duration::from_mins(2);
 #[tokio::test]
 async fn the_demo_observes_every_goal() {
     let output = demo(&["run"]).await;
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{}\n{said}", output.status);
-    assert!(!said.contains('\x1b'), "colour without a terminal:\n{said}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}\n{stdout}", output.status);
+    assert!(!stdout.contains('\x1b'), "colour without a terminal:\n{stdout}");
     for verb in ["fired", "ran", "failed", "retried", "parked", "shown", "requeued", "succeeded"] {
-        let tells = |line: &str| {
+        let is_of_execution = |line: &str| {
             let mut words = line.split_whitespace().skip(2);
             words.next() == Some(verb) && words.any(|word| uuid::Uuid::parse_str(word).is_ok())
         };
-        assert!(said.lines().any(tells), "no line tells with an execution's id: {verb}\n{said}");
+        assert!(
+            stdout.lines().any(is_of_execution),
+            "no line tells with an execution's id: {verb}\n{stdout}"
+        );
     }
     // Two programs are killed, and one attempt with them.
-    let row = |title: &str| said.lines().filter(|line| line.contains(title)).count();
-    assert_eq!(row(", SIGKILL"), 2, "{said}");
-    let lost = said.lines().find(|line| line.contains("attempts lost")).unwrap();
-    assert!(!lost.contains(" 0 "), "{said}");
-    assert!(!said.contains("MISSING") && !said.contains("WRONG"), "{said}");
+    let row = |title: &str| stdout.lines().filter(|line| line.contains(title)).count();
+    assert_eq!(row(", SIGKILL"), 2, "{stdout}");
+    let lost = stdout.lines().find(|line| line.contains("attempts lost")).unwrap();
+    assert!(!lost.contains(" 0 "), "{stdout}");
+    assert!(!stdout.contains("MISSING") && !stdout.contains("WRONG"), "{stdout}");
 }
 
 #[tokio::test]
 async fn the_demo_without_workers_fails_and_names_what_is_missing() {
     let output = demo(&["run", "--without-workers", "--limit", "20s"]).await;
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    let missing = said.lines().find(|line| line.contains("not observed: ")).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    let missing = stdout.lines().find(|line| line.contains("not observed: ")).unwrap();
     let (_, missing) = missing.split_once("not observed: ").unwrap();
     let missing: Vec<_> = missing.split(", ").collect();
     assert!(missing.contains(&"ran") && missing.contains(&"succeeded"), "{missing:?}");
     // The schedulers do their part without any worker.
     assert!(!missing.contains(&"fired"), "{missing:?}");
-    assert!(said.contains("--- scheduler-2"), "no log is shown:\n{said}");
+    assert!(stdout.contains("--- scheduler-2"), "no log is shown:\n{stdout}");
 }
 
 #[tokio::test]
@@ -84,15 +87,15 @@ async fn up_keeps_the_platform_running_until_down() {
             .env("AMQP_URL", &servers.amqp_url)
             .stdin(Stdio::null());
         let output = timeout(DEADLINE, process.output()).await.unwrap().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{command}: {said}\n{:?}", output.stderr);
-        said
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{command}: {stdout}\n{:?}", output.stderr);
+        stdout
     };
     assert!(run("down").await.contains("Nothing is running"));
 
     // What it prints can be pasted into a shell, which can then talk to the platform.
-    let said = run("up").await;
-    let exports = said.lines().filter(|line| line.trim_start().starts_with("export "));
+    let stdout = run("up").await;
+    let exports = stdout.lines().filter(|line| line.trim_start().starts_with("export "));
     let script = exports.chain(["sexton --json status"]).collect::<Vec<_>>().join("\n");
     let status = Command::new("sh").args(["-c", &script]).output().await.unwrap();
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
@@ -104,8 +107,8 @@ async fn up_keeps_the_platform_running_until_down() {
 
     let again = run("up").await;
     assert!(again.contains("already running"), "{again}");
-    let exports_of = |said: &str| said[said.find("export").unwrap()..].to_owned();
-    assert_eq!(exports_of(&again), exports_of(&said));
+    let exports_of = |stdout: &str| stdout[stdout.find("export").unwrap()..].to_owned();
+    assert_eq!(exports_of(&again), exports_of(&stdout));
 
     run("down").await;
     assert_eq!(alive(&pids), Vec::<u32>::new());
@@ -132,7 +135,7 @@ async fn demo_on_private_servers() -> (Child, Vec<u32>) {
     let pids: Vec<u32> =
         pids.map(|rest| rest.split(')').next().unwrap().parse().unwrap()).collect();
     assert_eq!(pids.len(), 4, "{started}");
-    // Whoever stops reading must not stop the demo.
+    // A reader that closes the pipe must not stop the demo.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     (demo, pids)
 }

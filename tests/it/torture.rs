@@ -28,7 +28,7 @@ const KINDS: [Fault; 17] = [
     Fault::Manual(ManualAction::ParkedMovedTwice),
     Fault::Manual(ManualAction::TicketKept),
     Fault::Manual(ManualAction::BulkQuestioned),
-    Fault::Point("scheduler.bulk_carried"),
+    Fault::Point("scheduler.bulk_executed"),
     Fault::Point("console.bulk_asked"),
 ];
 

@@ -7,7 +7,7 @@
 //! # What it does not do
 //!
 //! It does not repair what it broke: a connection that has lost bytes stays silent until one side
-//! gives it up, whatever is asked for later. It does not read protocols: a pattern that is to be
+//! gives it up, whatever the test requests later. It does not read protocols: a pattern that is to be
 //! found must go over the wire in plain text, so without TLS.
 
 mod counter;
@@ -131,7 +131,7 @@ impl Proxy {
     }
 
     /// Passes on what comes, but no piece of a client's that holds `pattern`: the connection lives on,
-    /// and the server does not know that it was asked. The client must send it by itself.
+    /// and the server does not know of the request. The client must send it by itself.
     pub fn lose_requests_matching(&self, pattern: &[u8]) -> Losing {
         let lost = Arc::new(AtomicUsize::new(0));
         let losing = Losing(Arc::clone(&lost));
@@ -293,8 +293,8 @@ impl Pump<'_> {
                     self.losses.answers.store(true, Ordering::SeqCst);
                 }
                 // What may still be the beginning of it.
-                let kept = seen.len().min(pattern.len().saturating_sub(1));
-                seen.drain(..seen.len() - kept);
+                let tail_bytes = seen.len().min(pattern.len().saturating_sub(1));
+                seen.drain(..seen.len() - tail_bytes);
             }
             if let Mode::Lose { pattern, lost } = &mode
                 && contains(&piece[..count], pattern)

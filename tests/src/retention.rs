@@ -1,4 +1,4 @@
-//! Retention as tests need it: by the pruner's own portions, without its rests.
+//! Retention as tests need it: by the pruner's own batches, without its rests.
 
 use sexton_store::retention::{Position, RetentionPolicy, RetentionTarget, prune_batch};
 use sexton_store::{Now, Store, StoreError};
@@ -14,7 +14,7 @@ pub struct Removed {
     pub other: u64,
 }
 
-/// Removes these things one after another, each to its end, in portions of `most` rows.
+/// Removes these things one after another, each to its end, in batches of `most` rows.
 ///
 /// # Errors
 ///

@@ -126,7 +126,7 @@ impl Fence {
             Self::OneHold => Property::OneHold,
             Self::WithCursor => Property::NothingLost,
             Self::Delete | Self::ReadLocked => Property::OneDisposition,
-            Self::KeepHold | Self::Look | Self::LockHold => Property::SomebodyIsAsked,
+            Self::KeepHold | Self::Look | Self::LockHold => Property::HoldIsOpen,
         }
     }
 }
@@ -141,7 +141,7 @@ pub enum Property {
     /// No planner decides firings that a jump made late before the hold is over.
     NothingLateUnasked,
     /// A hold exists as long as any firing is set aside: otherwise no operator would learn of it.
-    SomebodyIsAsked,
+    HoldIsOpen,
     /// At most one hold is open.
     OneHold,
     /// A hold begins only after a jump for which none has begun.
@@ -155,7 +155,7 @@ impl CheckedProperty<World> for Property {
         Self::OneDisposition,
         Self::NothingLost,
         Self::NothingLateUnasked,
-        Self::SomebodyIsAsked,
+        Self::HoldIsOpen,
         Self::OneHold,
         Self::OneHoldAJump,
         Self::EndReachable,
@@ -171,7 +171,7 @@ impl CheckedProperty<World> for Property {
             Self::NothingLateUnasked => {
                 "no planner decides what a jump made late before an operator has ended the hold"
             }
-            Self::SomebodyIsAsked => "while a firing is held there is a hold",
+            Self::HoldIsOpen => "while a firing is held there is a hold",
             Self::OneHold => "at most one hold has no end",
             Self::OneHoldAJump => "no hold begins for a jump that was noticed before",
             Self::EndReachable => {
@@ -193,7 +193,7 @@ impl CheckedProperty<World> for Property {
                 job.passed() & !(job.executed | job.gaps | job.held() | aside) != 0
             }),
             Self::NothingLateUnasked => world.unasked,
-            Self::SomebodyIsAsked => world.holds == 0 && any(|job| job.held() != 0),
+            Self::HoldIsOpen => world.holds == 0 && any(|job| job.held() != 0),
             Self::OneHold => world.holds > 1,
             Self::OneHoldAJump => world.needless,
             Self::EndReachable => false,
@@ -350,7 +350,7 @@ pub struct World {
     pub deaths: u8,
     /// Not a column: whether a jump or an absence has not been noticed yet, or a transaction has written an instant
     /// from which the clock had been set back.
-    pub owed: bool,
+    pub hold_is_due: bool,
     /// Not a column: whether a hold began without one.
     pub needless: bool,
     /// Not a column: whether a planner has decided firings that a jump had made late.

@@ -119,7 +119,7 @@ impl InstanceHeartbeat {
         loop {
             let lost = lost_attempts::find(store, &grounds, defaults).await?;
             if !lost.is_empty() {
-                fault::point("worker.seated");
+                fault::point("worker.instance_locked");
             }
             let ended = lost_attempts::settle(store, &grounds, lost, None).await?;
             if !ended.is_empty() {

@@ -49,7 +49,7 @@ impl InstanceLock {
         let path = |ending| folder.join(format!("{namespace}-{instance}.{ending}"));
         let mut file = opening().read(true).append(true).open(path("lock"))?;
         let mut content = String::new();
-        // It is always short, but another program may have written to it.
+        // A worker writes a short file, but another program may have written more.
         (&mut file).take(64).read_to_string(&mut content)?;
         if content.trim().is_empty() {
             content = Uuid::new_v4().to_string();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seat_is_one_worker_s_and_free_when_that_one_is_gone() {
+    fn an_instance_lock_has_one_worker_and_is_free_after_its_death() {
         let folder = tempfile::tempdir().unwrap();
         let first = InstanceLock::open(folder.path(), "n", "a").unwrap();
         let second = InstanceLock::open(folder.path(), "n", "a").unwrap();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_without_its_guard_keeps_the_seat_until_it_is_gone() {
+    fn a_task_without_its_guard_holds_the_instance_lock_until_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         let first = InstanceLock::open(folder.path(), "n", "a").unwrap();
         assert!(first.take().unwrap());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_was_started_before_the_seat_was_taken_keeps_it_as_well() {
+    fn a_guard_that_started_before_the_instance_lock_holds_it_as_well() {
         let folder = tempfile::tempdir().unwrap();
         let first = InstanceLock::open(folder.path(), "n", "a").unwrap();
         let of_its_guard = first.lock().try_clone().unwrap();

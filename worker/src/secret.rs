@@ -186,7 +186,7 @@ fn read_now(path: &Path) -> Result<Vec<u8>, String> {
         return Err("cannot be read: it is no file".to_owned());
     }
     let mut bytes = Vec::new();
-    // Two bytes more than the largest secret and its line end: enough to see that it is longer.
+    // Reading two bytes more than the largest secret and its line end shows whether the file is longer.
     file.take(SECRET_MAX_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();

@@ -82,7 +82,7 @@ pub enum LoopError {
     RoundTimedOut(Duration),
 }
 
-/// For loops that others share, because a notification changes their state.
+/// An `Arc` of a loop is a loop, so that the listener can share it: a notification changes its state.
 impl<S: BackgroundLoop> BackgroundLoop for Arc<S> {
     const NAME: &'static str = S::NAME;
     const ROUND_TIMEOUT: Duration = S::ROUND_TIMEOUT;

@@ -1,8 +1,8 @@
 //! Keeps the failure index, so that queries of the failed executions are fast.
 //!
-//! It folds the recorded changes into the groups' counts, gives new groups their pattern, computes fingerprints
+//! It adds the recorded changes to the groups' counts, gives new groups their pattern, computes fingerprints
 //! that the previous version did not record, and adds the failures from before the index existed. Nothing waits
-//! for it: readers add the changes that are not folded yet. Each step is one statement or transaction that can
+//! for it: readers add the changes that it has not aggregated yet. Each step is one statement or transaction that can
 //! be repeated, so that a crash in between leaves the remainder to the next round, of any scheduler.
 
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
-/// Changes that one transaction folds.
+/// The most changes that one transaction aggregates.
 const MAX_BATCH_CHANGES: i64 = 5_000;
 /// Executions that one batch of the backfill reads.
 const MAX_BACKFILL_ROWS: i64 = 2_000;
@@ -34,7 +34,7 @@ pub struct FailureAggregator {
     state: Mutex<State>,
 }
 
-/// What it remembers, and could lose without harm.
+/// The state between rounds; a restart loses it without harm.
 #[derive(Debug, Default)]
 struct State {
     /// Whether the backfill of earlier failures is complete.
@@ -46,7 +46,7 @@ struct State {
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FailureAggregatorReport {
-    /// Changes that were folded.
+    /// Number of changes that were aggregated.
     pub changes: i64,
     /// Fingerprints that were computed.
     pub fingerprints: u64,
@@ -62,15 +62,15 @@ impl FailureAggregator {
 
     async fn backfill(&self) -> Result<BackfillProgress, LoopError> {
         if self.state.lock().unwrap_or_else(PoisonError::into_inner).is_backfilled {
-            return Ok(BackfillProgress { buried: 0, done: true });
+            return Ok(BackfillProgress { indexed: 0, done: true });
         }
         let backfill = with_timeout(
             QUERY_TIMEOUT,
             failures::backfill_failures(&self.store, MAX_BACKFILL_ROWS),
         )
         .await?;
-        if backfill.buried > 0 {
-            fault::point("scheduler.buried");
+        if backfill.indexed > 0 {
+            fault::point("scheduler.failures_indexed");
         }
         if backfill.done {
             self.state.lock().unwrap_or_else(PoisonError::into_inner).is_backfilled = true;
@@ -109,17 +109,17 @@ impl BackgroundLoop for FailureAggregator {
     async fn run_once(&self, now: Now) -> Result<FailureAggregatorReport, LoopError> {
         let backfill = self.backfill().await?;
         let fingerprints = self.fill_fingerprints().await?;
-        let folded =
+        let aggregated =
             with_timeout(QUERY_TIMEOUT, failures::aggregate(&self.store, MAX_BATCH_CHANGES, now))
                 .await?;
-        if folded.changes > 0 {
-            fault::point("scheduler.folded");
+        if aggregated.changes > 0 {
+            fault::point("scheduler.failures_aggregated");
         }
-        // The scheduler that folded them may have died before this step.
+        // The scheduler that aggregated them may have died before this step.
         with_timeout(QUERY_TIMEOUT, failures::name_groups(&self.store, MAX_BATCH_FINGERPRINTS))
             .await?;
         self.prune(now).await?;
-        Ok(FailureAggregatorReport { changes: folded.changes, fingerprints, backfill })
+        Ok(FailureAggregatorReport { changes: aggregated.changes, fingerprints, backfill })
     }
 
     fn pause(&self, done: &FailureAggregatorReport) -> Pause {

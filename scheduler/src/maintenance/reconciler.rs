@@ -38,8 +38,8 @@ pub struct Reconciler {
 pub struct ReconcilerReport {
     /// Published tickets that were not opened long after they were due. They wait in a long queue, or are lost.
     pub unaccounted: u64,
-    /// Of those, the tickets that seem lost and will be published again.
-    pub owed_again: u64,
+    /// Number of those tickets that seem lost; the relay publishes them again.
+    pub marked_unpublished: u64,
 }
 
 impl Reconciler {
@@ -79,7 +79,7 @@ impl Reconciler {
         if unpublished > 0 && self.log_throttle.permits(Instant::now()) {
             tracing::warn!(
                 sexton_unaccounted_executions = overdue.tickets,
-                tickets.owed_again = unpublished,
+                tickets.marked_unpublished = unpublished,
                 pool.name = %overdue.pool,
                 queue.empty = empty,
                 "{} tickets of pool {} are long overdue and seem lost; they are published again",
@@ -89,7 +89,7 @@ impl Reconciler {
         } else {
             tracing::debug!(
                 sexton_unaccounted_executions = overdue.tickets,
-                tickets.owed_again = unpublished,
+                tickets.marked_unpublished = unpublished,
                 pool.name = %overdue.pool,
                 queue.empty = empty,
                 "{} tickets of pool {} are long overdue",
@@ -112,7 +112,7 @@ impl BackgroundLoop for Reconciler {
         let mut reconciled = ReconcilerReport::default();
         for overdue in reconcile::list_overdue_pools(&self.store, now).await? {
             reconciled.unaccounted += overdue.tickets;
-            let left = MAX_BATCH_TICKETS - reconciled.owed_again;
+            let left = MAX_BATCH_TICKETS - reconciled.marked_unpublished;
             if left == 0 {
                 continue;
             }
@@ -120,18 +120,18 @@ impl BackgroundLoop for Reconciler {
             let unpublished =
                 reconcile::mark_unpublished(&self.store, &overdue.pool, empty, left as i64, now)
                     .await?;
-            reconciled.owed_again += unpublished;
+            reconciled.marked_unpublished += unpublished;
             self.log_overdue(&overdue, unpublished, empty);
         }
-        if reconciled.owed_again > 0 {
-            fault::point("scheduler.owed_again");
+        if reconciled.marked_unpublished > 0 {
+            fault::point("scheduler.marked_unpublished");
             self.relay.notify_one();
         }
         Ok(reconciled)
     }
 
     fn pause(&self, reconciled: &ReconcilerReport) -> Pause {
-        if reconciled.owed_again >= MAX_BATCH_TICKETS {
+        if reconciled.marked_unpublished >= MAX_BATCH_TICKETS {
             Pause::Exactly(FULL_BATCH_PAUSE)
         } else {
             Pause::AtMost(POLL_INTERVAL)

@@ -52,9 +52,9 @@ pub struct Rescuer {
 pub struct RescuerReport {
     /// Attempts that are watched.
     pub watched: usize,
-    /// Of those, the ones without a renewal for a whole lease.
+    /// Number of watched attempts without a renewal for a whole lease.
     pub found: usize,
-    /// Of those, the ones that this round ended; the others had changed meanwhile.
+    /// Number of those that this round ended; the others had changed meanwhile.
     pub lost: usize,
 }
 
@@ -94,8 +94,8 @@ impl Rescuer {
             let limit = self.page.min(self.max_watched - watched);
             let reading = running_attempts::list_page(&self.store, after, limit as i64, now);
             let page = with_timeout(QUERY_TIMEOUT, reading).await?;
-            // After the answer, which describes an earlier instant, and before any statement that depends on
-            // it.
+            // The clock is read after the answer, which describes an earlier instant, and before any statement that
+            // depends on it.
             let read_by = self.stopwatch.read();
             watched += page.len();
             let full = watched >= self.max_watched;

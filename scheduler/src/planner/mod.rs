@@ -340,7 +340,7 @@ impl Planner {
         now: Now,
         report: &mut PlannerReport,
     ) -> Result<(bool, Round), LoopError> {
-        // Assumed until the end of the round shows otherwise: an error in between must not delay waiters.
+        // The round assumes waiters until its end: an error in between must not delay them.
         let may_wait = self.waiting.swap(true, Ordering::Relaxed);
         let first = if may_wait { Some(self.admissions.admit_waiters(now).await) } else { None };
         // Due firings are claimed even if the admission failed.

@@ -41,7 +41,7 @@ impl TimetableCache {
         };
         let known = self.0.get(&key).cloned();
         let bare = known.map_or_else(|| self.parse(key, job), Ok)?;
-        // Few jobs have constraints, and these are not shared.
+        // Few jobs have constraints, and no two jobs share them.
         if job.constraints == ScheduleConstraints::default() {
             return Ok(bare);
         }

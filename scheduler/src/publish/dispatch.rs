@@ -94,7 +94,7 @@ impl Dispatcher {
         let mut confirmed: Vec<PublishedTicket> = Vec::new();
         let mut mark_at = Instant::now();
         loop {
-            // No heartbeat while no batch ends.
+            // A publishing task whose batches do not end sends no heartbeat.
             if in_flight.len() < MAX_IN_FLIGHT_BATCHES {
                 heartbeat.beat();
             }

@@ -126,7 +126,7 @@ impl Outbox {
             let batch = tickets.iter().map(|one| outbox::publication(namespace, one, dated));
             self.publisher.publish(batch.collect()).await
         };
-        // The confirms until then are lost: these tickets are published again.
+        // The confirms that arrived before the timeout are lost; the relay publishes these tickets again.
         let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
             return SendOutcome { unknown: tickets.len(), ..SendOutcome::default() };
         };

@@ -195,7 +195,7 @@ impl Pass<'_> {
         let store = &self.sweep.store;
         let failing = parked_messages::fail_unopened(store, id, attempt, class, reason, self.now);
         let failed = with_timeout(QUERY_TIMEOUT, failing).await?;
-        // Otherwise the row has changed since it was read.
+        // If it failed nothing, another transaction has changed the row since the read.
         self.tally.failed += u64::from(failed);
         if failed {
             fault::point("scheduler.sweep_failed");

@@ -187,7 +187,7 @@ impl Sweep {
 
 impl BackgroundLoop for Sweep {
     const NAME: &'static str = "sweep";
-    // Without progress. The longest step is one answer of the broker or the database.
+    // A round may take this long without progress. The longest step is one answer of the broker or the database.
     const ROUND_TIMEOUT: Duration = Duration::from_mins(3);
     type Report = SweepReport;
 
@@ -212,8 +212,8 @@ impl BackgroundLoop for Sweep {
         let tally = pass.run().await.inspect_err(|_| self.back_off())?;
         self.record_pass(&tally, surplus);
         pass.end().await;
-        if tally.owed_again + tally.failed + tally.returned > 0 {
-            fault::point("scheduler.sweep_owed");
+        if tally.marked_unpublished + tally.failed + tally.returned > 0 {
+            fault::point("scheduler.sweep_marked_unpublished");
             self.relay.notify_one();
         }
         tally.log();

@@ -32,7 +32,7 @@ pub(super) const CONFIRM_INTERVAL: Duration = Duration::from_secs(5);
 /// A running pass.
 pub(super) struct Pass<'a> {
     pub(super) sweep: &'a Sweep,
-    /// Dropped before the lock: unsettled messages return before another pass counts the queue.
+    /// It is dropped before the lock, so unsettled messages return before another pass counts the queue.
     pub(super) queue: FailedQueue,
     pub(super) lock: ExclusiveLock,
     pub(super) confirmed: Instant,
@@ -72,9 +72,9 @@ impl<'a> Pass<'a> {
         }
         self.tally.complete = self.tally.settled() == u64::from(in_queue);
         if self.tally.complete {
-            self.owe_unseen().await?;
-            if self.tally.owed_again > 0 {
-                let (link, missing) = (&self.sweep.link, self.tally.owed_again);
+            self.mark_unseen_unpublished().await?;
+            if self.tally.marked_unpublished > 0 {
+                let (link, missing) = (&self.sweep.link, self.tally.marked_unpublished);
                 let queue = failed_queue(link.namespace());
                 link.note_incident(&queue, IncidentKind::Missing, missing);
             }
@@ -83,8 +83,8 @@ impl<'a> Pass<'a> {
         Ok(self.tally)
     }
 
-    /// What the rows of unknown messages are to say after the pass: what is gone, and what there was no room
-    /// for. Acks are not answered; a later question of the same channel is, and so says that they arrived.
+    /// Records which unknown messages are gone, and how many found no room. The broker does not confirm acks; its
+    /// answer to a later request on the same channel shows that they arrived.
     /// Otherwise what was to be removed is in the queue again, and the next pass removes it.
     async fn record_unknown_messages(&mut self) -> Result<(), LoopError> {
         let (store, began) = (&self.sweep.store, self.lock.acquired_at());
@@ -135,14 +135,14 @@ impl<'a> Pass<'a> {
     }
 
     /// Goes through the rows that were failed when the pass began, from the oldest failure on.
-    async fn owe_unseen(&mut self) -> Result<(), StoreError> {
+    async fn mark_unseen_unpublished(&mut self) -> Result<(), StoreError> {
         let mut after = ScanPosition::START;
         for _ in 0..=self.failed_rows.div_ceil(MAX_BATCH_ROWS as u64) {
             let (store, began) = (&self.sweep.store, self.lock.acquired_at());
             let owing =
                 mark_unseen_unpublished(store, began, false, after, MAX_BATCH_ROWS, self.now);
             let Some(unpublished) = with_timeout(QUERY_TIMEOUT, owing).await? else { break };
-            self.tally.owed_again += unpublished.unpublished;
+            self.tally.marked_unpublished += unpublished.unpublished;
             after = unpublished.upto;
             if self.sweep.stop.is_cancelled() {
                 break;

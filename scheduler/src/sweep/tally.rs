@@ -9,7 +9,7 @@ pub struct Tally {
     pub unknown: u64,
     /// Messages that were removed.
     pub removed: u64,
-    /// Of those, the ones that no row knew and that an operator had discarded.
+    /// Number of removed messages that no row knew and that an operator had discarded.
     pub discarded: u64,
     /// Messages that stayed without a record, because the limit of records was reached.
     pub unrecorded: u64,
@@ -20,7 +20,7 @@ pub struct Tally {
     /// again, and the parked messages were removed.
     pub returned: u64,
     /// Failed rows whose message is unpublished again.
-    pub owed_again: u64,
+    pub marked_unpublished: u64,
     /// Whether the pass saw all messages that were in the queue when it began.
     pub complete: bool,
 }
@@ -32,16 +32,16 @@ impl Tally {
     }
 
     pub(super) fn log(&self) {
-        if self.owed_again > 0 {
+        if self.marked_unpublished > 0 {
             tracing::warn!(
-                sexton_unaccounted_executions = self.owed_again,
+                sexton_unaccounted_executions = self.marked_unpublished,
                 "{} failed executions had no message in the failed queue; they are published again",
-                self.owed_again
+                self.marked_unpublished
             );
         }
         if self.returned > 0 {
             tracing::warn!(
-                tickets.owed_again = self.returned,
+                tickets.marked_unpublished = self.returned,
                 "{} tickets expired or were dropped in their queues, probably by a policy of RabbitMQ; they are \
                  published again, see `sexton doctor`",
                 self.returned

@@ -48,7 +48,7 @@ pub(super) async fn record(
     if noted == (RecordOutcome::Kept { new: true }) {
         *room = room.minus(body, beside);
     }
-    fault::point("scheduler.sweep_noted");
+    fault::point("scheduler.sweep_recorded");
     Ok(noted)
 }
 
@@ -103,7 +103,7 @@ fn kind_and_reason(incoming: &IncomingMessage, properties: &Properties) -> (&'st
             "ticket",
             format!("there is no execution {execution_id}, whose attempt {attempt} it names"),
         ),
-        // The worker that did not adopt it has added the reason.
+        // The worker that refused to adopt the message has added the reason.
         (IncomingMessage::Foreign(task), _) => {
             let plain = || format!("a task of another program, of the type {}", task.task_type);
             ("foreign", properties.failed_reason.clone().unwrap_or_else(plain))
@@ -145,7 +145,7 @@ fn document(properties: &Properties) -> Value {
     Value::Object(all)
 }
 
-/// The inverse of [`document`].
+/// Parses the text that [`document`] wrote.
 fn properties(document: &str) -> Properties {
     let document: Value = serde_json::from_str(document).unwrap_or_default();
     let text = |name: &str| document[name].as_str().map(str::to_owned);
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn properties_are_the_same_after_they_were_kept_as_text() {
-        for kept in [full(), Properties::default()] {
-            let text = document(&kept).to_string();
+        for original in [full(), Properties::default()] {
+            let text = document(&original).to_string();
             assert!(!text.contains('\0'), "PostgreSQL keeps no such character");
-            assert_eq!(properties(&text), kept);
+            assert_eq!(properties(&text), original);
         }
     }
 

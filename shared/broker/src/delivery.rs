@@ -38,8 +38,8 @@ pub struct Delivery {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckOutcome {
-    /// It was written to the connection. The broker does not answer acks, so it may still be lost: the message then
-    /// comes again.
+    /// The client wrote it to the connection. The broker does not answer acks, so it may still be lost: the message
+    /// then comes again.
     Written,
     /// The channel is closed: the message is in its queue again.
     ChannelGone,

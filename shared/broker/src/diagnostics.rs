@@ -239,7 +239,7 @@ impl Examiner<'_> {
         let channel = self.channel().await?;
         let getting = channel.basic_get(queue.into(), BasicGetOptions::default());
         let answer = self.request("get", getting).await?;
-        // It was empty a moment ago; a message that has come since is returned at once.
+        // The queue was empty a moment ago; the client returns a message that has arrived since at once.
         if let Answer::Done(Some(taken)) = &answer {
             let back = BasicNackOptions { requeue: true, ..Default::default() };
             let _ = timeout(self.step, taken.delivery.acker.nack(back)).await;

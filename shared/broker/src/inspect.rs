@@ -1,7 +1,7 @@
 //! Counts messages without consuming any.
 //!
-//! By passive declare, which does not need the management plugin. The broker does not count delivered, unacknowledged
-//! messages here; the rows know them.
+//! It declares queues passively, which does not need the management plugin. The broker does not count delivered,
+//! unacknowledged messages here; the rows know them.
 
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;

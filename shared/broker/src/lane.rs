@@ -94,7 +94,7 @@ impl Lane {
             },
             Err(error) => vec![Err(error); window.len()],
         };
-        // Before any caller has its answer: the caller whose queue did not confirm checks whether another did.
+        // This precedes every answer: the caller whose queue did not confirm checks whether another queue did.
         if let Some(generation) = generation
             && answers.iter().any(Result::is_ok)
         {

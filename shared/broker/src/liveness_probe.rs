@@ -71,7 +71,7 @@ mod tests {
 
         let (mut first, _) = silent.accept().await.unwrap();
         let answering = async {
-            // The probe that was dropped above, and the one that is answered.
+            // The test dropped the first probe above; the broker answers the second.
             let (mut second, _) = silent.accept().await.unwrap();
             second.write_all(b"x").await.unwrap();
             second

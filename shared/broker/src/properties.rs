@@ -59,8 +59,8 @@ pub struct Properties {
     pub failed_reason: Option<String>,
     /// [`FAILED_AT_HEADER`].
     pub failed_at: Option<String>,
-    /// Why all others are missing, if the client library could not have parsed them. Written only alone, so that a
-    /// copy that comes back reads like its original.
+    /// Why all others are missing, if the client library could not have parsed them. It is written only alone, so that
+    /// a copy that comes back reads like its original.
     pub flaw: Option<PropertiesFlaw>,
 }
 
@@ -147,7 +147,7 @@ impl Properties {
 pub(crate) fn last_death(from: &BasicProperties) -> Option<(String, String)> {
     let headers = from.headers().as_ref()?;
     let AMQPValue::FieldArray(deaths) = headers.inner().get("x-death")? else { return None };
-    // The most recent comes first.
+    // RabbitMQ lists the most recent death first.
     let AMQPValue::FieldTable(death) = deaths.as_slice().first()? else { return None };
     let of = |name: &str| death.inner().get(name).and_then(text);
     Some((of("reason")?, of("queue").unwrap_or_default()))

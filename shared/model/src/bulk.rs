@@ -1,4 +1,4 @@
-//! Bulks: one operator action on many executions, carried out portion by portion.
+//! Bulks: one operator action on many executions, carried out batch by batch.
 //!
 //! This module decides what a bulk may do next: which states follow one another, how many items its pace allows, and
 //! whether its canary has passed. All its state is in the bulk's row, so any scheduler can continue where the
@@ -10,7 +10,7 @@ use crate::rate::Rate;
 use crate::state::{Cause, State};
 use crate::text_enum::text_enum;
 
-/// Maximum number of executions in one portion.
+/// Maximum number of executions in one batch.
 pub const MAX_BATCH_EXECUTIONS: u32 = 500;
 /// Maximum number of executions in a canary.
 pub const MAX_CANARY_EXECUTIONS: u32 = 1_000;
@@ -120,7 +120,7 @@ pub struct Pace {
 
 /// Returns how many may begin at `now`, at most [`MAX_BATCH_EXECUTIONS`], and when the next after those may. At no
 /// instant have more begun than the rate allows since the beginning; after an absence of the schedulers at most one
-/// portion is made up for.
+/// batch is made up for.
 pub fn allowance(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>) {
     let count = backlog(pace, now).min(u64::from(MAX_BATCH_EXECUTIONS)) as u32;
     (count, pace.rate.due(pace.since, pace.begun + u64::from(count)))
@@ -259,7 +259,7 @@ mod tests {
     fn what_was_held_back_is_not_made_up_for_by_a_flood_either() {
         let hour = 3_600_000;
         let pace = Pace { rate: "50/s".parse().unwrap(), since: at(0), begun: 10 };
-        // One row of the portion was locked, or all of them.
+        // One row of the batch was locked, or all of them.
         for (begun, next) in [(MAX_BATCH_EXECUTIONS - 1, 0), (1, 0), (0, 1)] {
             let pace = advance_pace(pace, begun, at(hour));
             assert_eq!(allowance(pace, at(hour)).0, next, "after {begun}");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any instants of the portions: never more than the rate allows, and no item is lost.
+        /// For any instants of the batches: never more than the rate allows, and no item is lost.
         #[test]
         fn a_pace_is_kept_and_reached(
             count in 1_u32..=200,
@@ -293,9 +293,9 @@ mod tests {
             }
         }
 
-        /// For any delays: no stretch of time has more items than the rate allows and one portion.
+        /// For any delays: no stretch of time has more items than the rate allows and one batch.
         #[test]
-        fn no_stretch_of_time_begins_more_than_its_rate_and_a_portion(
+        fn no_stretch_of_time_begins_more_than_its_rate_and_a_batch(
             count in 1_u32..=5_000,
             steps in prop::collection::vec((0_i64..=4_000, 0_u32..=MAX_BATCH_EXECUTIONS, 0_u8..20), 1..40),
         ) {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hop_follows_from_what_remains_and_the_slack() {
+    fn the_delay_follows_from_the_remaining_time_and_the_slack() {
         let table = [
             (0, 30_000, NextQueue::Main),
             (1, 30_000, step(1_000, Some(1))),
@@ -140,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn a_hop_other_than_the_last_never_passes_the_due_instant(
+        fn a_delay_before_the_last_never_passes_the_due_instant(
             delay_ms in 1..(2 * DAY_MS), part in 1..=1_000_u64,
         ) {
             let remaining_ms = (delay_ms * part / 1_000).max(1);

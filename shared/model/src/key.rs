@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_firing_has_one_key_whoever_computes_it() {
+    fn every_program_computes_the_same_key_for_a_firing() {
         let at = "2025-12-12T08:00:00Z".parse().unwrap();
         let cron = Schedule::Cron { expression: "0 8 * * *".into() };
         assert_eq!(of_firing(&cron, at).as_deref(), Some("cron-2025-12-12T08:00:00Z"));

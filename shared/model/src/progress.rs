@@ -161,8 +161,8 @@ mod tests {
                          "g": 1});
         assert_eq!(bounded(1.0, odd), json!([1.0, {"g": 1}]));
         let many: BTreeMap<String, i32> = (0..50).map(|n| (format!("v{n}"), n)).collect();
-        let kept = bounded(1.0, json!(many));
-        assert_eq!(kept[1].as_object().map(serde_json::Map::len), Some(MAX_VALUES));
+        let lists = bounded(1.0, json!(many));
+        assert_eq!(lists[1].as_object().map(serde_json::Map::len), Some(MAX_VALUES));
     }
 
     #[test]

@@ -94,13 +94,13 @@ pub fn judge_batch<S: BuildHasher>(
     messages: &[Option<MessageAttempt<'_>>],
     rows: &HashMap<ExecutionId, KnownRow, S>,
 ) -> Vec<Option<SweepDecision>> {
-    let mut kept = HashSet::new();
+    let mut kept_ids = HashSet::new();
     let mut one = |claim: MessageAttempt<'_>| {
         let known = rows.get(&claim.id)?;
-        let seen = known.kept || kept.contains(&claim.id);
+        let seen = known.kept || kept_ids.contains(&claim.id);
         let verdict = judge_message(claim.attempt, Some(known.row), claim.last_death, seen);
         if verdict == SweepDecision::Keep {
-            kept.insert(claim.id);
+            kept_ids.insert(claim.id);
         }
         Some(verdict)
     };

@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_looks_often_enough_never_sees_a_jump(
+        fn a_planner_that_looks_often_enough_never_sees_a_jump(
             steps in prop::collection::vec(-60_000_i64..=3_600_000, 1..40),
         ) {
             let mut seen = at(0);

@@ -45,10 +45,10 @@ pub fn read_answer(
         State::Pending | State::Running | State::Retrying => None,
         State::Succeeded => Some(parse_result(result)),
         State::Failed | State::Discarded => {
-            unknown(format!("could not be asked: {}", error.unwrap_or("it failed")))
+            unknown(format!("its verify task failed: {}", error.unwrap_or("it failed")))
         }
-        State::Cancelled => unknown("could not be asked: the question was cancelled".to_owned()),
-        State::Skipped => unknown("could not be asked: the question was skipped".to_owned()),
+        State::Cancelled => unknown("gave no answer: its question was cancelled".to_owned()),
+        State::Skipped => unknown("gave no answer: its question was skipped".to_owned()),
     }
 }
 

@@ -17,7 +17,7 @@ pub const EXIT_USAGE: u8 = 2;
 ///
 /// `Some`: the program ends with that status. `None`: the command line was empty, the program runs.
 pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    // A failed write is no error, because nobody reads a closed terminal.
+    // The program ignores a failed write, because nobody reads a closed terminal.
     let answer = answer(program, arguments).or_else(|| {
         let wrong = fault::arm().err()?;
         Some(Answer::Refused(format!("{}: {wrong}\n", program.name())))

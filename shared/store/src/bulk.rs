@@ -1,11 +1,11 @@
 //! Bulks: one operator action on many executions, at any size.
 //!
-//! **The selection is written first.** A bulk begins as `preparing`, and the schedulers select its items in portions,
+//! **The selection is written first.** A bulk begins as `preparing`, and the schedulers select its items in batches,
 //! each from where the previous one ended ([`prepare()`]), so that a million items need neither one transaction nor
 //! one process's memory. A bulk selects only executions that had ended when the operator looked, at the attempt
 //! number that they had then.
 //!
-//! **Any scheduler carries it out**, portion by portion ([`execute_batch()`]): one transaction locks the bulk (so
+//! **Any scheduler carries it out**, batch by batch ([`execute_batch()`]): one transaction locks the bulk (so
 //! that two schedulers never share its pace and its canary), locks the executions in the order of their ids, moves
 //! those that are unchanged since the selection, records each in the audit, and counts. So after a crash every item
 //! is either done, recorded and counted, or untouched. An item that an operator, a worker or another bulk has changed

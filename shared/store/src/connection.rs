@@ -30,8 +30,8 @@ pub(crate) const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 pub struct StoreOptions {
     /// `postgres://user:password@host:port/database`.
     pub url: String,
-    /// The same database without a pooler in between, for notifications, locks, the planner's claims, the workers' opens and settlements, and migrations;
-    /// `None`: by `url`.
+    /// The same database without a pooler in between, for notifications, locks, the planner's claims, the workers'
+    /// opens and settlements, and migrations; `None`: by `url`.
     pub direct_url: Option<String>,
     /// Shown in `pg_stat_activity`.
     pub application: String,
@@ -156,15 +156,15 @@ impl Store {
         Ok(connection)
     }
 
-    /// Connects once and hangs up: to learn the true reason where the pool would only say that it has no connection, and
-    /// to see that the server applies the settings of a connection. Through a pooler it connects twice at the same time,
-    /// which shows whether that hands out sessions by the transaction; and where there is a direct way, it sees that both
-    /// lead to the same database.
+    /// Connects once and hangs up: to learn the true reason where the pool would only say that it has no connection,
+    /// and to see that the server applies the settings of a connection. Through a pooler it connects twice at the same
+    /// time, which shows whether that hands out sessions by the transaction; and where there is a direct way, it sees
+    /// that both lead to the same database.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] or [`StoreError::Refused`]; [`StoreError::SettingsNotApplied`]: a pooler drops them or
-    /// shares sessions, or the two ways lead to two databases.
+    /// [`StoreError::Unavailable`] or [`StoreError::Refused`]; [`StoreError::SettingsNotApplied`]: a pooler drops them
+    /// or shares sessions, or the two ways lead to two databases.
     pub async fn check_settings(&self) -> Result<(), StoreError> {
         let connecting = async {
             let mut connection = self.pool.connect_options().connect().await?;
@@ -220,7 +220,7 @@ async fn check_connection(
     settings.check(connection).await.map(drop)
 }
 
-/// Asked of a connection that comes back, and of one that is taken after a rest. The pool itself asks too, but waits
+/// Checks a connection that comes back, and one that is taken after a rest. The pool itself checks too, but waits
 /// for the answer without end and counts the connection as in use all the while: each lost answer would make the
 /// pool smaller for good. An error here closes the connection.
 pub(crate) async fn ping_with_timeout(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {

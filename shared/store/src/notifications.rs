@@ -27,7 +27,7 @@ impl Notification {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
-            Self::TicketsUnpublished => "owed",
+            Self::TicketsUnpublished => "unpublished",
             Self::Cancel => "cancel",
             Self::Bulk => "bulk",
         }

@@ -113,7 +113,7 @@ pub async fn mark_unpublished(
     let (ids, attempts): (Vec<Uuid>, Vec<i32>) =
         tickets.iter().map(|(id, attempt)| (id.get(), attempt.get())).unzip();
     let done = sqlx::query!(
-        "-- owe_taken_out
+        "-- mark_taken_unpublished
         WITH l AS MATERIALIZED (
             SELECT e.id FROM sexton.executions e
             JOIN (SELECT DISTINCT id, attempt FROM unnest($1::uuid[], $2::int[]) AS t (id, attempt)) t

@@ -1,7 +1,7 @@
-//! Retention: removes old rows, a portion at a time; never a failed execution.
+//! Retention: removes old rows, a batch at a time; never a failed execution.
 //!
-//! Each [`RetentionTarget`] has its own portions of bounded length, and a [`Position`] from which the next one
-//! continues; a pass that takes the targets in turn lets none wait for another. A portion is read first, without
+//! Each [`RetentionTarget`] has its own batches of bounded length, and a [`Position`] from which the next one
+//! continues; a pass that takes the targets in turn lets none wait for another. A batch is read first, without
 //! locks, and removed in one transaction that locks its rows. Rows that another transaction has locked are skipped,
 //! and the next pass finds them again.
 //!
@@ -99,7 +99,7 @@ impl RetentionTarget {
     }
 }
 
-/// Where the next portion of a target begins; the default: at the target's beginning, or where the previous pass
+/// Where the next batch of a target begins; the default: at the target's beginning, or where the previous pass
 /// ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Position {
@@ -110,7 +110,7 @@ pub struct Position {
     left: bool,
 }
 
-/// The result of a portion.
+/// The result of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrunedBatch {
     /// Number of rows removed.
@@ -169,12 +169,12 @@ fn check_one_row(rows: u64) -> Result<(), StoreError> {
 }
 
 /// Removes the next rows of a target behind `position`, at most `limit`, not counting dependent rows, and moves the
-/// position. After an error nothing of the portion was removed, unless the answer was lost, and the position is
+/// position. After an error nothing of the batch was removed, unless the answer was lost, and the position is
 /// unchanged.
 ///
 /// # Errors
 ///
-/// [`StoreError`]; after [`StoreError::TooSlow`] a smaller portion may succeed.
+/// [`StoreError`]; after [`StoreError::TooSlow`] a smaller batch may succeed.
 pub async fn prune_batch(
     store: &Store,
     thing: RetentionTarget,

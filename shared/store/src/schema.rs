@@ -2,7 +2,7 @@
 //!
 //! They run on their own connection, without a time limit for statements, because the build of an index takes as long
 //! as the table is large. Whatever blocks other programs is limited nevertheless: a migration waits a second for a
-//! table's lock, then lets everybody pass and tries again; data are changed in portions, each a transaction of its
+//! table's lock, then lets everybody pass and tries again; data are changed in batches, each a transaction of its
 //! own; and an index whose build was interrupted is built again.
 //!
 //! **Crashes.** A file and the row that records it are one transaction, or the file can be applied again. When the

@@ -81,13 +81,13 @@ pub async fn record_message(
     room: bool,
     now: Now,
 ) -> Result<RecordOutcome, StoreError> {
-    let kept = &seen.body[..seen.body.len().min(MAX_BODY_BYTES)];
+    let kept_part = &seen.body[..seen.body.len().min(MAX_BODY_BYTES)];
     // A text column cannot hold NUL.
     let reason = truncate(seen.reason, MAX_REASON_BYTES).replace('\0', "\u{fffd}");
     // A pass decides at the first copy: a mark that came between two copies is for the next pass. If a pass was
     // interrupted while removing, its count continues, since the next pass does not meet the removed copies again.
     let row = sqlx::query!(
-        r#"-- note_raw_message
+        r#"-- record_unknown_message
         INSERT INTO sexton.unknown_messages AS r
             (digest, kind, reason, body, body_bytes, properties, copies, first_seen, last_seen)
         SELECT $1, $2, $3, $4, $5, $6, 1, coalesce($8, now()), $7
@@ -109,7 +109,7 @@ pub async fn record_message(
         &seen.digest,
         seen.kind,
         reason,
-        kept,
+        kept_part,
         seen.body.len() as i64,
         seen.properties,
         pass,
@@ -148,7 +148,7 @@ pub async fn mark_gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u
 /// [`StoreError`].
 pub async fn needs_sweep(store: &Store, queue_is_empty: bool) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
-        r#"-- raw_waits
+        r#"-- unknown_message_waits
         SELECT EXISTS (SELECT FROM sexton.unknown_messages
                    WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL))
                OR ($1 AND EXISTS (SELECT FROM sexton.unknown_messages WHERE gone_at IS NULL)) AS "waits!""#,
@@ -183,7 +183,7 @@ pub async fn next_to_restore(
 ) -> Result<Option<MessageToRestore>, StoreError> {
     Ok(sqlx::query_as!(
         MessageToRestore,
-        "-- raw_to_restore
+        "-- messages_to_restore
         SELECT digest, body, properties, copies FROM sexton.unknown_messages
         WHERE restore_at IS NOT NULL AND digest > $1 ORDER BY digest LIMIT 1",
         after
@@ -196,7 +196,7 @@ pub async fn next_to_restore(
 /// others; the last one is for [`mark_restored`].
 pub async fn mark_copy_restored(store: &Store, digest: &[u8]) -> Result<bool, StoreError> {
     let done = sqlx::query!(
-        "-- raw_restored_one
+        "-- count_restored_copy
         UPDATE sexton.unknown_messages SET copies = copies - 1
         WHERE digest = $1 AND restore_at IS NOT NULL AND copies > 1",
         digest
@@ -209,7 +209,7 @@ pub async fn mark_copy_restored(store: &Store, digest: &[u8]) -> Result<bool, St
 /// Records that a message was put back and confirmed: it is in the queue as before.
 pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
-        "-- raw_restored
+        "-- mark_message_restored
         UPDATE sexton.unknown_messages SET restore_at = NULL, gone_at = NULL, discard_at = NULL,
             discard_by = NULL, discard_reason = NULL, discard_pass = NULL,
             last_seen = coalesce($2, clock_timestamp())
@@ -229,7 +229,7 @@ pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64
         DELETE FROM sexton.unknown_messages WHERE digest IN (
             SELECT digest FROM sexton.unknown_messages
             WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
-            -- Locked: a restore that is just asked for keeps its row.
+            -- Locked: a restore that an operator requests now keeps its row.
             ORDER BY gone_at LIMIT $3 FOR UPDATE SKIP LOCKED)",
         now,
         f64::from(days),
@@ -303,7 +303,7 @@ pub async fn list(
 pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, StoreError> {
     Ok(sqlx::query_as!(
         UnknownMessage,
-        r#"-- find_raw_message
+        r#"-- find_unknown_message
         SELECT encode(digest, 'hex') AS "id!", kind, reason, body_bytes,
                length(body) AS "kept_bytes!", copies, first_seen, last_seen, gone_at, discard_at,
                discard_by, discard_reason, restore_at
@@ -319,7 +319,7 @@ pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, St
 /// Returns the kept body and properties of a message.
 pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)>, StoreError> {
     let row = sqlx::query!(
-        "-- raw_content
+        "-- unknown_message_content
         SELECT body, properties FROM sexton.unknown_messages WHERE digest = decode($1, 'hex')",
         id
     )

@@ -14,7 +14,7 @@ use sexton_worker::secret::{SecretRef, Value};
 
 use crate::{error_text, toml_text};
 
-/// Two texts of the input at their longest, escaped, and what is said about them.
+/// Two texts of the input at their longest, escaped, and the words around them.
 const MAX_ERROR_BYTES: usize = 2_800;
 /// An entry with three things wrong, under a name that no input of a sane length has.
 const WRONG: &str = "\n[tasks.\"added by the test\"]\ncommand = \"no list\"\ngrace = 5\n";
@@ -198,7 +198,7 @@ fn check_problems(problems: &[Problem], text: &str) {
     }
 }
 
-/// A wrong entry at the end takes nothing away from what is told of the rest, and is told itself.
+/// A wrong entry at the end is reported, and hides no problem of the other entries.
 fn all_at_once(text: &str) {
     let before = parse(text).err().unwrap_or_default();
     let Err(after) = parse(&format!("{text}{WRONG}")) else { panic!("a wrong entry was accepted") };
@@ -209,8 +209,8 @@ fn all_at_once(text: &str) {
         return;
     }
     for problem in &before {
-        assert!(after.contains(problem), "no longer told: {problem}");
+        assert!(after.contains(problem), "no longer reported: {problem}");
     }
-    let told = after.iter().filter(|problem| problem.task.as_deref() == Some("added by the test"));
-    assert!(told.count() >= 3, "not all is told of the last entry: {after:#?}");
+    let found = after.iter().filter(|problem| problem.task.as_deref() == Some("added by the test"));
+    assert!(found.count() >= 3, "not every problem of the last entry is reported: {after:#?}");
 }

@@ -1,4 +1,4 @@
-//! What may be said about hostile input: little, and nothing that acts on whoever reads it.
+//! Error texts about hostile input are short, and no terminal executes a part of them.
 //!
 //! A reason ends up in logs, on terminals and in headers of parked messages. An escape sequence
 //! there could recolour, overwrite or hide what the operator reads, and a reason without a limit
@@ -10,7 +10,7 @@ pub fn check(text: &str, max_bytes: usize) {
     assert!(bytes <= max_bytes, "{bytes} bytes are said, more than {max_bytes}: {text:.200}…");
     assert!(!text.is_empty(), "nothing is said");
     if let Some(found) = text.chars().find(|&character| is_terminal_control(character)) {
-        panic!("{found:?} is said raw: {text:?}");
+        panic!("{found:?} is not escaped: {text:?}");
     }
 }
 

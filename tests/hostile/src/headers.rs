@@ -33,7 +33,7 @@ pub(crate) fn run(input: &[u8]) {
     if passed == frame {
         assert!(Properties::read(&read).flaw.is_none() || says_so(&passed));
     } else {
-        assert!(Properties::read(&read).flaw.is_some(), "changed, and nobody is told");
+        assert!(Properties::read(&read).flaw.is_some(), "changed, and no flaw is reported");
     }
     judge(&Properties::read(&read));
 }

@@ -55,9 +55,9 @@ fn check_catalogue(imported: &ImportOutcome) {
     let read = Catalogue::parse(&text, Path::new("/bin"), Some("/bin".into()));
     let of_the_host = ["`user`", "`directory`", "`command`"];
     for problem in read.err().unwrap_or_default() {
-        let said = problem.to_string();
-        let known =
-            of_the_host.iter().any(|field| said.contains(field)) || said.contains("more problems");
-        assert!(known, "{said} in\n{text}");
+        let message = problem.to_string();
+        let known = of_the_host.iter().any(|field| message.contains(field))
+            || message.contains("more problems");
+        assert!(known, "{message} in\n{text}");
     }
 }

@@ -9,7 +9,7 @@ use sexton_model::jobs_file::{
 use crate::{error_text, shape, toml_text};
 
 const FILE: &str = "jobs.toml";
-/// Two texts of the input at their longest, escaped, and what is said about them.
+/// Two texts of the input at their longest, escaped, and the words around them.
 const MAX_ERROR_BYTES: usize = 2_800;
 /// A job with three things wrong.
 const WRONG: &str = "\n[[job]]\nname = \"a b\"\ntimeout = \"0s\"\n";
@@ -68,7 +68,7 @@ fn written_and_read_again(jobs: &[JobSpec]) {
     }
 }
 
-/// A wrong job at the end takes nothing away from what is told of the rest, and is told itself.
+/// A wrong job at the end is reported, and hides no problem of the other jobs.
 fn all_at_once(text: &str) {
     let before = parse(FILE, text).err().unwrap_or_default();
     let longer = format!("{text}{WRONG}");
@@ -79,18 +79,18 @@ fn all_at_once(text: &str) {
         return;
     }
     for problem in &before {
-        assert!(after.contains(problem), "no longer told: {problem}");
+        assert!(after.contains(problem), "no longer reported: {problem}");
     }
     // Unless the table does not belong to the jobs, as where `job` is no list.
     let line = text.matches('\n').count() + 3;
-    let told = |field: &str| {
+    let is_reported = |field: &str| {
         after.iter().any(|problem| {
             problem.field.as_deref() == Some(field) && problem.line.is_some_and(|at| at + 1 >= line)
         })
     };
     if after.iter().any(|problem| problem.job.as_deref() == Some("a b")) {
         for field in WRONG_FIELDS {
-            assert!(told(field), "not told: {field} of the last job in {after:#?}");
+            assert!(is_reported(field), "not reported: {field} of the last job in {after:#?}");
         }
     }
 }

@@ -14,10 +14,10 @@ pub(crate) fn run(input: &[u8]) {
     answer(input, &mut written, || DateTime::UNIX_EPOCH).expect("a buffer can be written");
     let written = String::from_utf8(written).expect("answers are text");
     let answers: Vec<&str> = written.split_terminator('\n').collect();
-    let asked: Vec<&[u8]> = questions(input);
-    assert_eq!(answers.len(), asked.len(), "one answer for each line");
-    for (line, asked) in answers.into_iter().zip(asked) {
-        check(line, asked);
+    let question: Vec<&[u8]> = questions(input);
+    assert_eq!(answers.len(), question.len(), "one answer for each line");
+    for (line, question) in answers.into_iter().zip(question) {
+        check(line, question);
     }
 }
 
@@ -28,7 +28,7 @@ fn questions(input: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-fn check(line: &str, asked: &[u8]) {
+fn check(line: &str, line_bytes: &[u8]) {
     assert!(!line.chars().any(error_text::is_terminal_control), "{line:?} would act on a terminal");
     let answer: Value = serde_json::from_str(line).expect("an answer is JSON");
     let fields = answer.as_object().expect("an answer is an object");
@@ -43,7 +43,7 @@ fn check(line: &str, asked: &[u8]) {
         assert!(next.len() <= 1_000);
     }
     // The id is given back as it came.
-    if let Ok(Value::Object(question)) = serde_json::from_slice(asked) {
+    if let Ok(Value::Object(question)) = serde_json::from_slice(line_bytes) {
         assert_eq!(fields["id"], *question.get("id").unwrap_or(&Value::Null));
     }
 }

@@ -74,8 +74,8 @@ fn capture(input: &[u8], limits: OutputLimits) -> Output {
 fn check_limits(output: &Output, limits: OutputLimits, written: usize) {
     assert!(output.head_lines <= output.lines.len());
     assert!(output.lines.len() <= 2 * limits.part_lines);
-    let kept: usize = output.lines.iter().map(|line| line.text.len()).sum();
-    assert!(kept <= 2 * limits.part_bytes);
+    let kept_bytes: usize = output.lines.iter().map(|line| line.text.len()).sum();
+    assert!(kept_bytes <= 2 * limits.part_bytes);
     assert!(output.lines.iter().all(|line| !line.text.contains(['\0', '\n'])));
     assert!(output.dropped_bytes <= written as u64);
 }

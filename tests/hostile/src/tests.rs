@@ -90,14 +90,14 @@ fn targets_corpora_and_fuzzers_are_the_same() {
     assert_eq!(names(&corpora()), targets);
     let fuzzers = names(&corpora().join("../fuzz_targets"));
     assert_eq!(fuzzers, targets.iter().map(|name| format!("{name}.rs")).collect());
-    let own = include_str!("tests.rs");
+    let source = include_str!("tests.rs");
     for name in targets {
-        assert!(own.contains(&format!("replay(\"{name}\")")), "no test replays {name}");
+        assert!(source.contains(&format!("replay(\"{name}\")")), "no test replays {name}");
     }
 }
 
 #[test]
-#[should_panic(expected = "is said raw")]
+#[should_panic(expected = "is not escaped")]
 fn an_escape_sequence_in_a_message_is_reported() {
     super::error_text::check("unknown key \u{1b}[2J", 100);
 }

@@ -84,7 +84,7 @@ async fn a_thousand_messages_of_a_thousand_types_that_nobody_offers_grow_no_tabl
             assert!(reason.contains(word), "{word:?} is missing: {reason}");
         }
     }
-    // Who offers what was asked for meanwhile is not held up.
+    // The worker that offers the type runs its tasks meanwhile.
     wire.send(&[of_type("report").id("behind")]).await;
     succeeded(&platform, "behind").await;
     assert_sound(&worker);
@@ -222,8 +222,8 @@ async fn the_next_message_recreates_a_deleted_foreign_job() {
     let done = platform.sexton(&delete).await;
     assert!(done.status.success(), "{done}");
     assert_eq!(platform.sexton_json(&["jobs", "list"]).await, json!([]));
-    let kept = platform.sexton_json(&["executions", "list", "--job", "foreign.report"]).await;
-    assert_eq!(kept[0]["execution_key"], "a", "{kept}");
+    let listed = platform.sexton_json(&["executions", "list", "--job", "foreign.report"]).await;
+    assert_eq!(listed[0]["execution_key"], "a", "{listed}");
     wire.send(&[of_type("report").id("b")]).await;
     succeeded(&platform, "b").await;
     assert_eq!(count(&platform, "sexton.jobs WHERE deleted_at IS NULL").await, 1);

@@ -12,11 +12,11 @@ async fn stops(mut program: Program, words: &[&str]) {
     let status = program.exit(DEADLINE).await;
     let log = program.log();
     assert_eq!(status.code(), Some(1), "{log}");
-    let told: Vec<&str> =
+    let messages: Vec<&str> =
         log.lines().filter(|line| line.contains("exists on the broker with")).collect();
-    assert_eq!(told.len(), 1, "told once and not tried again: {log}");
+    assert_eq!(messages.len(), 1, "logged once and not tried again: {log}");
     for word in words {
-        assert!(told[0].contains(word), "{word:?} is missing: {}", told[0]);
+        assert!(messages[0].contains(word), "{word:?} is missing: {}", messages[0]);
     }
     assert!(log.lines().count() < 20, "{log}");
     assert!(!log.contains("panicked"), "{log}");

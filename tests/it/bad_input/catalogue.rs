@@ -1,4 +1,4 @@
-//! A task catalogue that cannot be used: the worker does not start, and says what to put right.
+//! A task catalogue that cannot be used: the worker does not start, and says what to correct.
 
 use sexton_tests::platform::{Platform, Program};
 
@@ -37,7 +37,7 @@ async fn a_worker_whose_catalogue_names_missing_programs_refuses_to_start_and_na
         .fetch_one(platform.store().pool())
         .await
         .unwrap();
-    assert_eq!(instances, 0, "nobody is told of a worker that did not start");
+    assert_eq!(instances, 0, "a worker that did not start has no row");
 }
 
 #[tokio::test]

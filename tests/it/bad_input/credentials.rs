@@ -1,5 +1,5 @@
 //! Credentials that a server refuses: the programs go on trying, say so once, show why they are not
-//! ready, never show the password, and end in good order when they are told to.
+//! ready, never show the password, and end in good order at SIGTERM.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn assert_secret(program: &Program, readiness: &str) {
     assert!(!readiness.contains(PASSWORD), "the password is in the readiness: {readiness}");
 }
 
-/// Told to stop while it cannot do anything, a program stops at once and without a complaint.
+/// At SIGTERM a program that cannot do anything stops at once and logs no error.
 async fn ends_in_good_order(mut program: Program) {
     assert_sound(&program);
     program.terminate();
@@ -78,9 +78,10 @@ async fn programs_report_a_missing_database_and_end_on_sigterm() {
     for program in start_both(&platform, &[("DATABASE_URL", &url)]).await {
         let words = ["_nowhere\" does not exist", "check user, password and database"];
         not_ready(&platform, &program, "database", &words).await;
-        let what = "it is told in the log";
-        let told = async || (lines_with(&program, "cannot reach the database") == 1).then_some(());
-        platform.eventually(what, DEADLINE, told).await;
+        let what = "the log reports it";
+        let is_logged =
+            async || (lines_with(&program, "cannot reach the database") == 1).then_some(());
+        platform.eventually(what, DEADLINE, is_logged).await;
         ends_in_good_order(program).await;
     }
 }
@@ -95,8 +96,8 @@ async fn programs_report_a_wrong_broker_password_once_and_end_on_sigterm() {
         let readiness = not_ready(&platform, &program, "broker", &words).await;
         assert_secret(&program, &readiness);
         // The worker has two connections.
-        let told = lines_with(&program, "no connection to the broker");
-        assert!((1..=2).contains(&told), "{}", program.log());
+        let is_logged = lines_with(&program, "no connection to the broker");
+        assert!((1..=2).contains(&is_logged), "{}", program.log());
         assert_secret(&program, "");
         ends_in_good_order(program).await;
     }

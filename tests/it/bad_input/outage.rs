@@ -102,7 +102,7 @@ async fn until_queued(platform: &Platform, wire: &Wire, count: u32) {
     platform.eventually(&what, DEADLINE, check).await;
 }
 
-/// What the programs had said and used when the server went away.
+/// The lines that the programs had logged and the processor time they had used when the server went away.
 struct Before([(usize, Duration); 2]);
 
 impl Before {
@@ -113,19 +113,24 @@ impl Before {
     /// Fails for a program that worked or talked too much since then, or did not say what is wrong:
     /// `words`, once a minute for each connection.
     fn assert_quiet(&self, programs: &[Program; 2], words: &str) {
-        for (program, (said, spent)) in programs.iter().zip(self.0) {
+        for (program, (line_count, cpu_time)) in programs.iter().zip(self.0) {
             assert_sound(program);
             let complaints = lines_with(program, words);
             assert!((1..=4).contains(&complaints), "{words}\n{}", program.log());
-            let said = lines(program) - said;
+            let line_count = lines(program) - line_count;
             println!(
-                "MEASURED {} said {said} busy {:?}",
+                "MEASURED {} said {line_count} busy {:?}",
                 program.name(),
-                processor_time(program).saturating_sub(spent)
+                processor_time(program).saturating_sub(cpu_time)
             );
-            assert!(said < LINES, "{} said {said} lines\n{}", program.name(), program.log());
-            let spent = processor_time(program).saturating_sub(spent);
-            assert!(spent < BUSY, "{} was busy for {spent:?}", program.name());
+            assert!(
+                line_count < LINES,
+                "{} said {line_count} lines\n{}",
+                program.name(),
+                program.log()
+            );
+            let cpu_time = processor_time(program).saturating_sub(cpu_time);
+            assert!(cpu_time < BUSY, "{} was busy for {cpu_time:?}", program.name());
         }
     }
 }
@@ -251,7 +256,7 @@ async fn a_minute_without_rabbitmq_loses_nothing_storms_nothing_and_runs_no_task
     trigger_some(&platform, "outage.waiting", 4).await;
     sleep_until(end).await;
     before.assert_quiet(&programs, "no connection to the broker");
-    assert_eq!(in_state(&platform, "pending").await, Some(12), "owed or queued, none lost");
+    assert_eq!(in_state(&platform, "pending").await, Some(12), "unpublished or queued, none lost");
 
     rabbit.restart().await.unwrap();
     resumes(&platform, 4, Instant::now()).await;

@@ -44,8 +44,8 @@ async fn a_jobs_file_with_a_nul_in_its_params_is_refused_with_the_place() {
 async fn a_trigger_whose_params_make_the_job_s_too_large_is_refused() {
     let platform = platform().await;
     // An argument of a program may have 128 KiB: it takes the job's own params to get over the limit.
-    let own = format!("{GOOD}params = {{ blob = \"{}\" }}\n", "x".repeat(200 * 1024));
-    platform.apply(&own).await.unwrap();
+    let jobs_file = format!("{GOOD}params = {{ blob = \"{}\" }}\n", "x".repeat(200 * 1024));
+    platform.apply(&jobs_file).await.unwrap();
     let more = format!("{{\"more\":\"{}\"}}", "y".repeat(100 * 1024));
     let output = platform.sexton(&["jobs", "trigger", "billing.good", "--params", &more]).await;
     assert_eq!(output.status.code(), Some(2), "{output}");

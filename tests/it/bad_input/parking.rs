@@ -63,8 +63,8 @@ async fn an_execution_that_the_database_refuses_to_open_fails_and_is_parked_with
             .unwrap();
     assert_eq!((&*row.0, row.1, &*row.2), ("failed", 2, "unopenable"), "{}", row.3);
     assert!(row.3.contains("refuses to open it") && row.3.contains("of_a_test"), "{}", row.3);
-    let told = async || worker.log().contains(" is parked: ").then_some(());
-    platform.eventually("the worker says so", DEADLINE, told).await;
+    let is_logged = async || worker.log().contains(" is parked: ").then_some(());
+    platform.eventually("the worker says so", DEADLINE, is_logged).await;
     assert_sound(&worker);
 }
 

@@ -45,7 +45,7 @@ async fn cut_the_wait_short(platform: &Platform, wire: &Wire, id: Uuid) {
 
 /// Takes the ticket out of the delay queue, so that nobody has it.
 async fn taken(platform: &Platform, wire: &Wire, id: Uuid) -> Vec<u8> {
-    let what = "the ticket waits in the ladder";
+    let what = "the ticket waits in a delay queue";
     let ticket =
         platform.eventually(what, DEADLINE, async || wire.take(wire.waiting()).await).await;
     assert_eq!(ticket.id, Some(id.to_string()));
@@ -155,14 +155,14 @@ async fn a_stale_ticket_of_an_unoffered_type_opens_nothing_and_the_requeue_runs(
     .await
     .unwrap();
     assert_eq!(opened, [2]);
-    let deeds: Vec<String> = sqlx::query_scalar(
+    let actions: Vec<String> = sqlx::query_scalar(
         "SELECT action FROM sexton.operator_actions WHERE execution_id = $1 ORDER BY at, id",
     )
     .bind(id)
     .fetch_all(platform.store().pool())
     .await
     .unwrap();
-    assert_eq!(deeds, ["trigger", "requeue"], "nothing ran because of the copy");
+    assert_eq!(actions, ["trigger", "requeue"], "nothing ran because of the copy");
     assert_sound(&offering);
     assert_sound(&scheduler);
 }

@@ -207,8 +207,8 @@ async fn a_kept_message_bears_nothing_but_the_allowed_properties() {
     assert_eq!(keep(&failed, vec![parked]).await, AckOutcome::Written);
 
     let options = BasicGetOptions { no_ack: true };
-    let kept = raw.channel.basic_get((*ns.failed()).into(), options).await.unwrap().unwrap();
-    let headers = kept.properties.headers().clone().unwrap();
+    let parked = raw.channel.basic_get((*ns.failed()).into(), options).await.unwrap().unwrap();
+    let headers = parked.properties.headers().clone().unwrap();
     // The broker adds its own count, 0, to whatever is fetched like this; ours was 9.
     let brokers_own = ("x-delivery-count", AMQPValue::LongLongInt(0));
     let names: Vec<_> = headers
@@ -218,8 +218,8 @@ async fn a_kept_message_bears_nothing_but_the_allowed_properties() {
         .map(|(name, _)| name.as_str())
         .collect();
     assert_eq!(names, ["sexton-attempt", "sexton-failed-reason"]);
-    assert_eq!((kept.properties.user_id(), kept.properties.expiration()), (&None, &None));
-    assert_eq!(kept.data, b"\xff not JSON");
+    assert_eq!((parked.properties.user_id(), parked.properties.expiration()), (&None, &None));
+    assert_eq!(parked.data, b"\xff not JSON");
 }
 
 /// What is acknowledged over a connection that is gone has not been taken out, and must not pass for it.

@@ -24,9 +24,9 @@ const OPEN: usize = 3;
 fn is_open(stream: TcpStream) -> bool {
     // It does not block.
     let mut stream = stream.into_std().unwrap();
-    let mut said = [0; 1024];
+    let mut buffer = [0; 1024];
     loop {
-        match stream.read(&mut said) {
+        match stream.read(&mut buffer) {
             Ok(0) => return false,
             Ok(_) => {}
             Err(error) => return error.kind() == ErrorKind::WouldBlock,

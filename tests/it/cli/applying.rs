@@ -41,10 +41,10 @@ async fn a_dry_run_shows_the_difference_and_writes_nothing() {
     let edited = JOBS.replace("0 1 1 * *", "0 2 1 * *").replace("shop.mail", "shop.post");
     let file = console.file("changed.toml", &edited);
     let before = console.json(&["jobs", "list"]).await;
-    let told = console.json(&["jobs", "apply", "-f", &file, "--dry-run", "--prune"]).await;
-    assert_eq!(told["created"], json!(["shop.post"]));
-    assert_eq!(told["paused"], json!(["shop.mail"]));
-    let changes = &told["changed"][0]["changes"];
+    let plan = console.json(&["jobs", "apply", "-f", &file, "--dry-run", "--prune"]).await;
+    assert_eq!(plan["created"], json!(["shop.post"]));
+    assert_eq!(plan["paused"], json!(["shop.mail"]));
+    let changes = &plan["changed"][0]["changes"];
     assert_eq!(changes["schedule_expression"], json!({"from": "0 1 1 * *", "to": "0 2 1 * *"}));
     assert_eq!(console.json(&["jobs", "list"]).await, before);
 }
@@ -113,8 +113,8 @@ async fn a_job_that_its_file_creates_paused_fires_only_when_it_is_resumed_and_th
     let file = console.file("paused.toml", text);
     let dry = console.json(&["jobs", "apply", "-f", &file, "--dry-run"]).await;
     assert_eq!((&dry["created"], &dry["still_paused"]), (&json!(["a.b"]), &json!(["a.b"])));
-    let said = console.run(&["jobs", "apply", "-f", &file]).await.expect(0).stdout;
-    assert!(said.contains("1 of these jobs are paused") && said.contains("resume"), "{said}");
+    let stdout = console.run(&["jobs", "apply", "-f", &file]).await.expect(0).stdout;
+    assert!(stdout.contains("1 of these jobs are paused") && stdout.contains("resume"), "{stdout}");
     let job = console.json(&["jobs", "show", "a.b"]).await;
     let why = "the jobs file creates it paused";
     assert_eq!((&job["status"], &job["paused_why"]), (&json!("paused"), &json!(why)));
@@ -128,8 +128,8 @@ async fn a_job_that_its_file_creates_paused_fires_only_when_it_is_resumed_and_th
     let again = console.json(&["jobs", "apply", "-f", &file]).await;
     assert_eq!((&again["unchanged"], &again["not_paused"]), (&json!(["a.b"]), &json!(["a.b"])));
     assert_eq!(console.json(&["jobs", "show", "a.b"]).await["status"], "active");
-    let said = console.run(&["jobs", "apply", "-f", &file]).await.expect(0).stdout;
-    assert!(said.contains("counts only when a job is created"), "{said}");
+    let stdout = console.run(&["jobs", "apply", "-f", &file]).await.expect(0).stdout;
+    assert!(stdout.contains("counts only when a job is created"), "{stdout}");
 }
 
 #[tokio::test]
@@ -168,8 +168,8 @@ async fn a_job_says_its_zone_and_one_whose_zone_changes_starts_after_now() {
     apply("").await.expect(0);
     let utc = shown().await;
     assert_eq!((&utc["timezone"], &utc["dst"]), (&json!("UTC"), &json!("vixie")));
-    let told = apply("timezone = \"Europe/Vienna\"\ndst = \"skip\"").await.expect(0);
-    assert!(told.stdout.contains("timezone"), "{}", told.stdout);
+    let applied = apply("timezone = \"Europe/Vienna\"\ndst = \"skip\"").await.expect(0);
+    assert!(applied.stdout.contains("timezone"), "{}", applied.stdout);
     let vienna = shown().await;
     assert_eq!((&vienna["timezone"], &vienna["dst"]), (&json!("Europe/Vienna"), &json!("skip")));
     assert_ne!(vienna["next_fire_at"], utc["next_fire_at"]);

@@ -24,10 +24,10 @@ async fn audit_list_shows_actions_on_jobs_and_executions_with_actor_and_origin()
         );
         assert!(row["actor"].as_str().unwrap().starts_with("tester@"));
     }
-    let told = console.run(&["audit", "list", "--execution", &id]).await.expect(0).stdout;
+    let list = console.run(&["audit", "list", "--execution", &id]).await.expect(0).stdout;
     assert!(
-        told.contains("requeue") && !told.contains('\u{1b}') && !told.contains("pause"),
-        "{told}"
+        list.contains("requeue") && !list.contains('\u{1b}') && !list.contains("pause"),
+        "{list}"
     );
     let job = console.json(&["audit", "list", "--job", "shop.mail"]).await;
     assert_eq!(job.as_array().unwrap().len(), 2, "applied and paused: {job}");
@@ -101,15 +101,15 @@ async fn an_export_misses_nothing_that_a_slow_transaction_records() {
         let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64().unwrap();
         (ended.stdout.lines().map(id).collect::<Vec<_>>(), ended.stderr)
     };
-    let (first, said) = export(0).await;
+    let (first, stderr) = export(0).await;
     assert_eq!(first, (1..number).collect::<Vec<_>>(), "it ends before what may come yet");
-    assert!(said.contains(&format!("before action {number}")), "{said}");
+    assert!(stderr.contains(&format!("before action {number}")), "{stderr}");
     slow.commit().await.unwrap();
-    let (second, said) = export(number - 1).await;
-    assert_eq!((second, said.as_str()), (vec![number, number + 1], ""));
+    let (second, stderr) = export(number - 1).await;
+    assert_eq!((second, stderr.as_str()), (vec![number, number + 1], ""));
 }
 
-/// A number that was drawn in vain holds an export up no longer than whoever drew it.
+/// A number of a transaction that rolled back delays an export only until that transaction has ended.
 #[tokio::test]
 async fn an_export_skips_unused_sequence_numbers() {
     let console = Console::with_jobs().await;

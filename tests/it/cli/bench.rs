@@ -92,9 +92,9 @@ async fn bench_prints_its_figures_and_leaves_nothing() {
     let database = bench.under_way().await;
     let done = end(child).await;
     assert!(done.status.success(), "{}", text(&done.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(keys(&told), ["burst", "drain", "lag", "servers", "settings"]);
-    assert_eq!((&told["drain"]["tasks"], &told["burst"]["jobs"]), (&100.into(), &100.into()));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(keys(&report), ["burst", "drain", "lag", "servers", "settings"]);
+    assert_eq!((&report["drain"]["tasks"], &report["burst"]["jobs"]), (&100.into(), &100.into()));
     for (work, figure) in [
         ("drain", "tasks_per_second"),
         ("burst", "last_start_ms"),
@@ -102,7 +102,7 @@ async fn bench_prints_its_figures_and_leaves_nothing() {
         ("lag", "p99_ms"),
         ("lag", "firings"),
     ] {
-        assert!(told[work][figure].as_f64().unwrap() > 0.0, "{told}");
+        assert!(report[work][figure].as_f64().unwrap() > 0.0, "{report}");
     }
     assert!(bench.databases().await.is_empty());
     assert!(!has_queues(&database).await);
@@ -129,17 +129,17 @@ async fn leftovers_of_a_killed_bench_are_removed_once_its_programs_have_ended() 
     let clean = async |arguments: &[&str]| end(bench.start(arguments)).await;
     assert_eq!(clean(&["--clean", "--yes"]).await.status.code(), Some(4), "it is in use");
     child.kill().await.unwrap();
-    let asked = async {
+    let cleaning = async {
         loop {
-            let asked = clean(&["--clean"]).await;
-            if asked.status.code() != Some(4) {
-                return asked;
+            let cleaning = clean(&["--clean"]).await;
+            if cleaning.status.code() != Some(4) {
+                return cleaning;
             }
             sleep(POLL_INTERVAL).await;
         }
     };
-    let asked = timeout(BENCH_TIMEOUT, asked).await.expect("its programs should end");
-    assert_eq!(asked.status.code(), Some(7), "{}", text(&asked.stderr));
+    let cleaning = timeout(BENCH_TIMEOUT, cleaning).await.expect("its programs should end");
+    assert_eq!(cleaning.status.code(), Some(7), "{}", text(&cleaning.stderr));
     assert_eq!(bench.databases().await, std::slice::from_ref(&database));
     let removed = clean(&["--clean", "--yes"]).await;
     assert!(removed.status.success(), "{}", text(&removed.stderr));

@@ -1,4 +1,4 @@
-//! `sexton failed` on many: what is meant, the preview, the question, and steering what was asked for.
+//! `sexton failed` on many executions: selection, preview, confirmation, and control of the bulk.
 
 use serde_json::json;
 
@@ -15,9 +15,13 @@ async fn a_bulk_needs_a_selection_and_a_confirmation() {
     console.run(&["failed", "requeue", "--job", "shop.chrage", "--yes"]).await.expect(3);
     console.run(&["failed", "requeue", "--label", "team", "--yes"]).await.expect(2);
     // Without a terminal nobody can say yes.
-    let asked = console.run(&["failed", "requeue", "--all"]).await.expect(7);
-    assert!(asked.stdout.contains("2 executions") && asked.stdout.contains("shop.charge 2"));
-    assert!(asked.stderr.contains("2 executions will be requeued: add --yes"), "{}", asked.stderr);
+    let preview = console.run(&["failed", "requeue", "--all"]).await.expect(7);
+    assert!(preview.stdout.contains("2 executions") && preview.stdout.contains("shop.charge 2"));
+    assert!(
+        preview.stderr.contains("2 executions will be requeued: add --yes"),
+        "{}",
+        preview.stderr
+    );
     let dry = console.json(&["failed", "requeue", "--job", "shop.charge", "--dry-run"]).await;
     assert_eq!((&dry["preview"]["count"], &dry["bulk"]), (&json!(2), &json!(null)));
     assert_eq!(dry["preview"]["jobs"], json!([["shop.charge", 2]]));
@@ -31,10 +35,13 @@ async fn a_bulk_needs_a_selection_and_a_confirmation() {
 async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let console = Console::with_jobs().await;
     console.failed().await;
-    let asked =
+    let arguments =
         ["failed", "discard", "--error-class", "exit_1", "--reason", "test orders", "--yes"];
-    let told = console.run(&asked).await.expect(0).stdout;
-    assert!(told.contains("no scheduler is at work") && told.contains("bulks watch 1"), "{told}");
+    let stdout = console.run(&arguments).await.expect(0).stdout;
+    assert!(
+        stdout.contains("no scheduler is at work") && stdout.contains("bulks watch 1"),
+        "{stdout}"
+    );
     let shown = console.json(&["bulks", "show", "1"]).await;
     assert_eq!(keys(&shown), ["bulk", "refused", "waits"]);
     assert_eq!(shown["bulk"]["selector"], json!({"filter": {"error_class": "exit_1"}}));

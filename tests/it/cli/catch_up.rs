@@ -86,8 +86,8 @@ async fn a_release_does_what_its_dry_run_said_and_status_warns_before() {
     let status = console.json(&["status"]).await;
     let warning = &status["warnings"][0];
     assert_eq!((&warning["kind"], &warning["firings"]), (&json!("catch_up_held"), &json!(10)));
-    let told = console.run(&["status"]).await.expect(0).stdout;
-    assert!(told.contains("sexton jobs catch-up --dry-run"), "{told}");
+    let stdout = console.run(&["status"]).await.expect(0).stdout;
+    assert!(stdout.contains("sexton jobs catch-up --dry-run"), "{stdout}");
     let shown = console.json(&["jobs", "catch-up", "--dry-run"]).await;
     let job = &shown["jobs"][0];
     assert_eq!((&job["state"], job["runs"].as_array().unwrap().len()), (&json!("held"), 3));
@@ -125,17 +125,17 @@ async fn explain_shows_held_firings_and_the_later_decision() {
         )
         .await;
     console.hold().await;
-    let told = async || {
+    let dispositions = async || {
         let explained = console.json(&["jobs", "explain", "reports.hourly", "--from", "10h"]).await;
         let firings = explained["firings"].as_array().unwrap();
         let words = firings.iter().map(|it| it["disposition"].as_str().unwrap().to_owned());
         words.collect::<Vec<_>>()
     };
-    assert_eq!(told().await, ["held"; 10]);
+    assert_eq!(dispositions().await, ["held"; 10]);
     console.json(&["jobs", "catch-up", "--release", "--yes", "--reason", "seen"]).await;
     let mut decided = vec!["over_limit"; 7];
     decided.extend(["running"; 3]);
-    assert_eq!(told().await, decided);
+    assert_eq!(dispositions().await, decided);
 }
 
 #[tokio::test]
@@ -160,8 +160,8 @@ async fn a_discard_that_ends_the_hold_reports_late_firings_that_were_not_held() 
     console.hold().await;
     console.execute("UPDATE sexton.jobs SET next_fire_at = now() - interval '2 hours'").await;
     let done = console.run(&["jobs", "catch-up", "--discard", "--yes"]).await.expect(0);
-    let told = "1 jobs are late and no scheduler has set them aside";
-    assert!(done.stdout.contains(told), "{}", done.stdout);
+    let warning = "1 jobs are late and no scheduler has set them aside";
+    assert!(done.stdout.contains(warning), "{}", done.stdout);
     console.hold().await;
     let done = console.json(&["jobs", "catch-up", "--discard", "--yes"]).await;
     assert_eq!((&done["ended"], &done["late_jobs"]), (&json!(true), &json!(0)));

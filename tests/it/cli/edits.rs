@@ -34,8 +34,11 @@ async fn params_are_changed_recorded_with_both_sides_and_run_again() {
         r#"{"customer": 7}"#,
         "--dry-run",
     ];
-    let told = console.run(&dry).await.expect(0).stdout;
-    assert!(told.contains("~ /customer") && !told.contains("4891"), "places, not values: {told}");
+    let stdout = console.run(&dry).await.expect(0).stdout;
+    assert!(
+        stdout.contains("~ /customer") && !stdout.contains("4891"),
+        "places, not values: {stdout}"
+    );
     assert_eq!(console.state(id).await, "failed/2");
     let file = console.file("params.json", r#"{"customer": 7, "new": true}"#);
     let from = format!("@{file}");
@@ -66,7 +69,7 @@ async fn an_invalid_edit_changes_nothing_and_gives_the_place() {
     let id = console.failed().await;
     let text = id.to_string();
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100), "]".repeat(100));
-    for (params, said) in [
+    for (params, message) in [
         ("[]", "no JSON object"),
         ("{\"a\": }", "line 1 column 7"),
         ("{\"a\": \"\\u0000\"}", "U+0000"),
@@ -75,7 +78,7 @@ async fn an_invalid_edit_changes_nothing_and_gives_the_place() {
     ] {
         let args = ["failed", "edit", &text, "--reason", "x", "--yes", "--params", params];
         let ended = console.run(&args).await.expect(2);
-        assert!(ended.stderr.contains(said), "{params}: {}", ended.stderr);
+        assert!(ended.stderr.contains(message), "{params}: {}", ended.stderr);
     }
     let same =
         ["failed", "edit", &text, "--reason", "x", "--yes", "--params", r#"{"customer": 4891}"#];
@@ -116,11 +119,11 @@ async fn a_failing_editor_changes_nothing_and_keeps_the_text() {
         [("echo half > \"$1\"; exit 3", 1, "half\n"), ("echo '{' > \"$1\"", 2, "{\n")]
     {
         let ended = edit(script, code).await;
-        let [kept] = <[std::path::PathBuf; 1]>::try_from(files()).unwrap();
-        assert!(ended.stderr.contains(kept.to_str().unwrap()), "{}", ended.stderr);
-        assert_eq!(std::fs::read_to_string(&kept).unwrap(), left);
-        assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
-        std::fs::remove_file(kept).unwrap();
+        let [saved_file] = <[std::path::PathBuf; 1]>::try_from(files()).unwrap();
+        assert!(ended.stderr.contains(saved_file.to_str().unwrap()), "{}", ended.stderr);
+        assert_eq!(std::fs::read_to_string(&saved_file).unwrap(), left);
+        assert_eq!(std::fs::metadata(&saved_file).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::remove_file(saved_file).unwrap();
     }
     assert_eq!(console.state(id).await, "failed/2");
     // Another one's edit while the editor is open is not overwritten.
@@ -163,33 +166,36 @@ async fn params_that_do_not_fit_the_schema_are_refused_with_every_place_and_kept
         let ended = console.run(&args).await.expect(code);
         format!("{}{}", ended.stdout, ended.stderr)
     };
-    // What another pool wants is not asked of what does not run there.
+    // The schema of another pool's worker does not apply to this pool's jobs.
     offers_in(&console, "elsewhere", "w0", Some(json!({"required": ["tenant"]}))).await;
-    let told = edit("{}", 0).await;
-    assert!(told.contains("not validated: no worker at work offers work"), "{told}");
+    let answer = edit("{}", 0).await;
+    assert!(answer.contains("not validated: no worker at work offers work"), "{answer}");
     offers(&console, "w1", None).await;
-    let told = edit("{}", 0).await;
-    assert!(told.contains("not validated: no catalogue has a params_schema for work"), "{told}");
+    let answer = edit("{}", 0).await;
+    assert!(
+        answer.contains("not validated: no catalogue has a params_schema for work"),
+        "{answer}"
+    );
     let schema = json!({
         "required": ["customer"],
         "properties": {"customer": {"type": "integer"}, "lines": {"items": {"minimum": 1}}}
     });
     offers(&console, "w2", Some(schema.clone())).await;
     offers(&console, "w3", Some(schema)).await;
-    let told = edit(r#"{"customer": "secret", "lines": [1, 0, -4711]}"#, 2).await;
-    for said in
+    let answer = edit(r#"{"customer": "secret", "lines": [1, 0, -4711]}"#, 2).await;
+    for message in
         ["/customer: ", "/lines/1: must be 1 or more", "/lines/2: ", "by w2, w3", "disagree"]
     {
-        assert!(told.contains(said), "{said}: {told}");
+        assert!(answer.contains(message), "{message}: {answer}");
     }
-    assert!(!told.contains("secret") && !told.contains("4711"), "places, not values: {told}");
+    assert!(!answer.contains("secret") && !answer.contains("4711"), "places, not values: {answer}");
     assert!(edit(r#"{"customer": 7}"#, 0).await.contains("~ /customer"));
-    // Of schemas that differ each is asked, and what it wants is told with those who want it.
+    // The command checks each of several schemas, and names the workers of the one that params violate.
     offers(&console, "w4", Some(json!({"required": ["account"]}))).await;
-    let told = edit(r#"{"customer": 7}"#, 2).await;
-    assert!(told.contains("account") && told.contains("by w4"), "{told}");
-    let told = edit(r#"{"customer": "x", "account": 1}"#, 2).await;
-    assert!(told.contains("/customer: ") && told.contains("by w2, w3"), "{told}");
+    let answer = edit(r#"{"customer": 7}"#, 2).await;
+    assert!(answer.contains("account") && answer.contains("by w4"), "{answer}");
+    let answer = edit(r#"{"customer": "x", "account": 1}"#, 2).await;
+    assert!(answer.contains("/customer: ") && answer.contains("by w2, w3"), "{answer}");
     edit(r#"{"customer": 7, "account": 1}"#, 0).await;
     // What was written is not lost.
     let editor = editor(&console, "echo '{\"customer\": \"x\"}' > \"$1\"");
@@ -197,9 +203,9 @@ async fn params_that_do_not_fit_the_schema_are_refused_with_every_place_and_kept
     let path = std::env::var("PATH").unwrap();
     let env = [("EDITOR", editor.as_str()), ("TMPDIR", folder.as_str()), ("PATH", path.as_str())];
     let args = ["failed", "edit", &text, "--reason", "typo", "--yes"];
-    let told = console.run_with(&args, &env, "").await.expect(2).stderr;
-    let kept = told.split("what you wrote is in ").nth(1).unwrap().trim();
-    assert_eq!(std::fs::read_to_string(kept).unwrap(), "{\"customer\": \"x\"}\n");
+    let answer = console.run_with(&args, &env, "").await.expect(2).stderr;
+    let saved_file = answer.split("what you wrote is in ").nth(1).unwrap().trim();
+    assert_eq!(std::fs::read_to_string(saved_file).unwrap(), "{\"customer\": \"x\"}\n");
     assert_eq!((console.state(id).await.as_str(), console.audit(id).await.len()), ("failed/2", 1));
 }
 
@@ -216,10 +222,13 @@ async fn each_line_of_a_file_of_triggers_has_to_fit_the_schema() {
     ];
     let file = console.file("orders.jsonl", &lines.join("\n"));
     let ended = console.run(&["jobs", "trigger", "shop.charge", "--each", &file]).await.expect(2);
-    let told: Vec<_> = ended.stderr.lines().filter(|line| line.contains("orders.jsonl:")).collect();
+    let messages: Vec<_> =
+        ended.stderr.lines().filter(|line| line.contains("orders.jsonl:")).collect();
     assert!(
-        told.len() == 2 && told[0].contains(":2: /order") && told[1].contains(":4: /order"),
-        "{told:?}"
+        messages.len() == 2
+            && messages[0].contains(":2: /order")
+            && messages[1].contains(":4: /order"),
+        "{messages:?}"
     );
     assert_eq!(console.json(&["executions", "list"]).await, json!([]));
 }

@@ -1,4 +1,4 @@
-//! `sexton failed`: the graveyard.
+//! `sexton failed`: lists, shows, requeues, discards and restores failed executions.
 
 use chrono::Days;
 use serde_json::{Value, json};
@@ -45,9 +45,9 @@ async fn requeue_is_refused_when_the_attempt_has_changed() {
     let console = Console::with_jobs().await;
     let failed = console.failed().await;
     let id = failed.to_string();
-    let told = console.run(&["failed", "show", &id]).await.expect(0).stdout;
+    let shown = console.run(&["failed", "show", &id]).await.expect(0).stdout;
     let hint = format!("sexton failed requeue {id} --attempt 2");
-    assert!(told.contains(&hint), "{told}");
+    assert!(shown.contains(&hint), "{shown}");
     assert_eq!(console.json(&["failed", "list"]).await[0]["attempt"], 2);
     // Meanwhile somebody else requeues it, and it fails again, for another reason perhaps.
     console.run(&["failed", "requeue", &id]).await.expect(0);
@@ -99,10 +99,10 @@ async fn a_discard_needs_a_reason_and_a_confirmation_and_can_be_restored() {
     console.run(&["failed", "restore", &id]).await.expect(0);
     let row = console.json(&["failed", "show", &id]).await;
     assert_eq!((&row["state"], &row["attempt"]), (&json!("failed"), &json!(2)));
-    assert_eq!(row["ticket_published_at"], Value::Null, "its parked ticket is owed again");
+    assert_eq!(row["ticket_published_at"], Value::Null, "its parked ticket is unpublished again");
     console.run(&["failed", "restore", &id]).await.expect(4);
-    let deeds = console.audit(failed).await;
-    assert_eq!((deeds.len(), deeds[1].as_str()), (3, "discard by tester because test order"));
+    let actions = console.audit(failed).await;
+    assert_eq!((actions.len(), actions[1].as_str()), (3, "discard by tester because test order"));
 }
 
 #[tokio::test]
@@ -114,22 +114,22 @@ async fn an_attempt_number_that_was_never_opened_is_shown_in_the_history() {
     let first = AttemptNumber::FIRST;
     let failing = fail_unopened(console.store(), execution, first, class, reason, None);
     assert!(failing.await.unwrap());
-    let line = |told: &str, number: &str| {
+    let line = |shown: &str, number: &str| {
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let found = told.lines().map(words).find(|line| line.starts_with(number));
-        found.unwrap_or_else(|| panic!("no line of attempt {number}: {told}"))
+        let found = shown.lines().map(words).find(|line| line.starts_with(number));
+        found.unwrap_or_else(|| panic!("no line of attempt {number}: {shown}"))
     };
-    let told = console.run(&["failed", "show", &id]).await.expect(0).stdout;
-    assert_eq!(line(&told, "1 "), format!("1 unopened - - - {reason}"));
-    assert!(told.contains("2 is next"), "{told}");
-    assert!(!told.contains("executions logs"), "nothing was written that could be shown: {told}");
-    assert!(told.contains(&format!("sexton failed requeue {id} --attempt 2")), "{told}");
+    let shown = console.run(&["failed", "show", &id]).await.expect(0).stdout;
+    assert_eq!(line(&shown, "1 "), format!("1 unopened - - - {reason}"));
+    assert!(shown.contains("2 is next"), "{shown}");
+    assert!(!shown.contains("executions logs"), "nothing was written that could be shown: {shown}");
+    assert!(shown.contains(&format!("sexton failed requeue {id} --attempt 2")), "{shown}");
 
     console.run(&["failed", "requeue", &id, "--attempt", "2"]).await.expect(0);
     console.fail(console.open(execution, 2).await, "card declined", None).await;
-    let told = console.run(&["executions", "show", &id]).await.expect(0).stdout;
-    assert_eq!(line(&told, "1 "), "1 unopened - - - no worker could open its ticket");
-    assert!(line(&told, "2 ").starts_with("2 error "), "{told}");
+    let shown = console.run(&["executions", "show", &id]).await.expect(0).stdout;
+    assert_eq!(line(&shown, "1 "), "1 unopened - - - no worker could open its ticket");
+    assert!(line(&shown, "2 ").starts_with("2 error "), "{shown}");
     let shown = console.json(&["executions", "show", &id]).await;
     let numbers: Vec<_> =
         shown["attempts"].as_array().unwrap().iter().map(|a| &a["number"]).collect();
@@ -153,10 +153,10 @@ async fn a_history_removed_by_retention_is_not_shown_as_failures() {
         console.run(&["failed", "requeue", &id.to_string()]).await.expect(0);
         console.run(&["executions", "cancel", &id.to_string()]).await.expect(0);
     }
-    let told = async |id: ExecutionId| {
+    let show = async |id: ExecutionId| {
         console.run(&["executions", "show", &id.to_string()]).await.expect(0).stdout
     };
-    assert!(told(ids[0]).await.contains("card declined"));
+    assert!(show(ids[0]).await.contains("card declined"));
 
     // Kept for their keys, stripped of the rest.
     let row = executions::find(console.store(), ids[1].get()).await.unwrap().unwrap();
@@ -166,8 +166,8 @@ async fn a_history_removed_by_retention_is_not_shown_as_failures() {
         pass(console.store(), terms, &RetentionTarget::ALL, 100, Some(later)).await.unwrap();
     assert_eq!((pruned.executions, pruned.stripped), (0, 2));
     let removed = "attempts were removed by retention";
-    let opened = told(ids[0]).await;
+    let opened = show(ids[0]).await;
     assert!(opened.contains(removed) && !opened.contains("unopened"), "{opened}");
-    let never = told(ids[1]).await;
+    let never = show(ids[1]).await;
     assert!(!never.contains(removed) && never.contains("unopened"), "{never}");
 }

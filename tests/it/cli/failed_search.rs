@@ -56,8 +56,8 @@ async fn failed_executions_are_found_by_every_filter_and_paged() {
     let cursor = first[1]["cursor"].as_str().unwrap();
     let after = ["failed", "list", "--sort", "oldest", "--after", cursor];
     assert_eq!(ids(&console.json(&after).await), [&all[2]]);
-    let told = console.run(&["failed", "list", "--limit", "2"]).await.expect(0).stdout;
-    let cursor = told.split("add --after ").nth(1).unwrap().trim();
+    let list = console.run(&["failed", "list", "--limit", "2"]).await.expect(0).stdout;
+    let cursor = list.split("add --after ").nth(1).unwrap().trim();
     assert_eq!(ids(&console.json(&["failed", "list", "--after", cursor]).await), [&all[0]]);
     let other_order = console.run(&["failed", "list", "--sort", "oldest", "--after", cursor]).await;
     assert!(other_order.expect(2).stderr.contains("other order"));
@@ -85,7 +85,7 @@ async fn every_problem_of_a_filter_is_reported_at_once_with_suggestions() {
         "--error-class",
         "",
     ];
-    let told = console.run(&args).await.expect(2).stderr;
+    let stderr = console.run(&args).await.expect(2).stderr;
     for part in [
         "shop.chrge",
         "--text",
@@ -95,7 +95,7 @@ async fn every_problem_of_a_filter_is_reported_at_once_with_suggestions() {
         "xyz",
         "--error-class",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
     }
     let group = fingerprint("exit_1", "disk full").to_string();
     let near = format!(
@@ -103,10 +103,10 @@ async fn every_problem_of_a_filter_is_reported_at_once_with_suggestions() {
         &group[..8],
         if &group[8..] == "00000000" { "11111111" } else { "00000000" }
     );
-    let told = console.run(&["failed", "list", "--fingerprint", &near]).await.expect(3).stderr;
-    assert!(told.contains(&format!("did you mean {group}?")), "{told}");
-    let told = console.run(&["failed", "list", "--job", "shop.chrge"]).await.expect(3).stderr;
-    assert!(told.contains("sexton jobs list"), "{told}");
+    let stderr = console.run(&["failed", "list", "--fingerprint", &near]).await.expect(3).stderr;
+    assert!(stderr.contains(&format!("did you mean {group}?")), "{stderr}");
+    let stderr = console.run(&["failed", "list", "--job", "shop.chrge"]).await.expect(3).stderr;
+    assert!(stderr.contains("sexton jobs list"), "{stderr}");
     console.run(&["failed", "list", "--after", "n123"]).await.expect(2);
     let backwards = ["failed", "list", "--since", "1h", "--until", "2h"];
     assert!(console.run(&backwards).await.expect(2).stderr.contains("--until"));
@@ -136,7 +136,7 @@ async fn failed_show_prints_output_group_and_message_without_secrets() {
     assert_eq!(shown["params"]["note"], "fine");
     assert_eq!(shown["parked_message"]["body"]["attempt"], 2);
     assert_eq!(shown["parked_message"]["body"]["params_scheduler"]["api_key"], "***");
-    assert_eq!(shown["parked_message"]["published_at"], Value::Null, "it is owed");
+    assert_eq!(shown["parked_message"]["published_at"], Value::Null, "it is unpublished");
     assert_eq!(
         (&shown["group"]["standing"], &shown["group"]["state"]),
         (&json!(1), &json!("open"))
@@ -146,12 +146,12 @@ async fn failed_show_prints_output_group_and_message_without_secrets() {
     assert_eq!((tail.len(), &shown["output_tail"]["lines_before"]), (10, &json!(32)));
     assert!(tail[9]["text"].as_str().unwrap().chars().count() < 500);
     assert_eq!(shown["attempts"][0]["exit_code"], 1);
-    let told = console.run(&["failed", "show", &id]).await.expect(0).stdout;
+    let shown = console.run(&["failed", "show", &id]).await.expect(0).stdout;
     for part in ["\\u{1b}[2Jwiped", "failed queue", "line 40", "Group", "after 32 lines", "not yet"]
     {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(shown.contains(part), "{part}: {shown}");
     }
-    for text in [&told, &console.run(&["failed", "list"]).await.expect(0).stdout] {
+    for text in [&shown, &console.run(&["failed", "list"]).await.expect(0).stdout] {
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         assert!(!text.contains("k-4711") && !text.contains("hunter2"), "{text}");
     }
@@ -193,8 +193,8 @@ async fn groups_are_listed_noted_muted_resolved_and_reopen() {
     console.run(&["groups", "mute", &group[..5]]).await.expect(4);
     assert_eq!(ids(&console.json(&["failed", "list"]).await), [&all[2]]);
     assert_eq!(ids(&console.json(&["failed", "list", "--muted"]).await).len(), 3);
-    let told = console.run(&["groups", "list"]).await.expect(0).stdout;
-    assert!(told.contains("muted") && told.contains("[bank \\u{1b}[31mdown]"), "{told}");
+    let groups = console.run(&["groups", "list"]).await.expect(0).stdout;
+    assert!(groups.contains("muted") && groups.contains("[bank \\u{1b}[31mdown]"), "{groups}");
     console.run(&["groups", "resolve", group]).await.expect(0);
     let id = console.trigger("shop.charge").await;
     console.fail(console.open(id, 1).await, "card 99 declined", None).await;

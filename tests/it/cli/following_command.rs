@@ -42,7 +42,7 @@ impl FollowingCommand {
         kill_process(pid, Signal::INT).unwrap();
     }
 
-    /// Waits for its end, after which it must have said nothing more.
+    /// Waits for its end; it must have written nothing more.
     pub(crate) async fn end(mut self) -> i32 {
         assert_eq!(timeout(DEADLINE, self.lines.next_line()).await.unwrap().unwrap(), None);
         timeout(DEADLINE, self.child.wait()).await.unwrap().unwrap().code().unwrap()

@@ -1,4 +1,4 @@
-//! `sexton jobs import`: what it prints can be applied, and what it leaves out is told.
+//! `sexton jobs import`: `jobs apply` accepts what it prints, and it names what it leaves out.
 
 use serde_json::{Value, json};
 use sexton_worker::catalogue::Catalogue;
@@ -142,8 +142,9 @@ async fn a_file_that_cannot_be_read_as_a_whole_prints_nothing() {
     ] {
         let ended = run(&["jobs", "import", form, "-"], &[], text).await.expect(1);
         assert_eq!(ended.stdout, "");
-        let told = ended.stderr.contains(part) && ended.stderr.contains("nothing was imported");
-        assert!(told, "{}", ended.stderr);
+        let is_refused =
+            ended.stderr.contains(part) && ended.stderr.contains("nothing was imported");
+        assert!(is_refused, "{}", ended.stderr);
     }
     let wrong = ["jobs", "import", "crontab", "-", "--tz", "Europe/Viena"];
     let ended = run(&wrong, &[], "").await.expect(2);

@@ -179,7 +179,7 @@ async fn repeated_backfills_run_each_missing_firing_once() {
     assert_eq!((&done["made"], &done["rate"]), (&json!(12), &json!("2/h")));
     assert_eq!(done["firings"][0]["execution_key"], "cron-2026-01-05T01:00:00Z");
     console.run(&[&command[..], &["--yes"]].concat()).await.expect(4);
-    // Half an hour from one to the next, owed from then on and not before.
+    // Half an hour from one to the next; each ticket is unpublished from then on and not before.
     let spread = "SELECT count(*) FROM sexton.executions a JOIN sexton.executions b
                   ON b.scheduled_for = a.scheduled_for + interval '1 hour'
                   AND b.next_attempt_at = a.next_attempt_at + interval '30 minutes'
@@ -191,9 +191,9 @@ async fn repeated_backfills_run_each_missing_firing_once() {
     assert_eq!(firing["execution"]["backfill_reason"], "late data");
     assert_eq!(firing["timeline"][0]["event"], "claimed");
     let shown = console.json(&["jobs", "show", "shop.hourly"]).await;
-    let deed = &shown["operator_actions"][0];
-    assert_eq!((&deed["action"], &deed["reason"]), (&json!("backfill"), &json!("late data")));
-    assert_eq!((&deed["after"]["count"], &deed["after"]["rate"]), (&json!(12), &json!("2/h")));
+    let action = &shown["operator_actions"][0];
+    assert_eq!((&action["action"], &action["reason"]), (&json!("backfill"), &json!("late data")));
+    assert_eq!((&action["after"]["count"], &action["after"]["rate"]), (&json!(12), &json!("2/h")));
 }
 
 /// The times and dispositions of an answer.
@@ -234,8 +234,8 @@ async fn explain_covers_backfilled_firings_from_before_the_job_and_nothing_else_
         all["firings"].as_array().unwrap().iter().map(|firing| &firing["revision"]).collect();
     assert_eq!(revisions, [&Value::Null, &Value::Null, &Value::Null, &json!(1)]);
     // What the backfill says to run is run as it stands.
-    let says = done.split("How they go: sexton ").nth(1).unwrap().trim();
-    let words: Vec<&str> = says.split_whitespace().collect();
+    let command_line = done.split("How they go: sexton ").nth(1).unwrap().trim();
+    let words: Vec<&str> = command_line.split_whitespace().collect();
     assert_eq!(instants_and_dispositions(&console.json(&words).await), claimed);
     // Page by page, each once.
     let mut pages = Vec::new();
@@ -261,7 +261,7 @@ async fn explain_covers_firings_of_forgotten_schedules_and_other_time_zone_data(
     let range = ["--from", "2026-01-05T01:00:00Z", "--to", "2026-01-05T04:00:00Z"];
     let backfill = [&["jobs", "backfill", "shop.hourly", "--yes"][..], &range].concat();
     console.run(&backfill).await.expect(0);
-    // A trigger whose key only looks like a firing's is none; its nominal time is when it was triggered.
+    // A trigger with a key like a firing's stays a trigger: its nominal time is when it was triggered.
     let key = ["--key", "cron-2026-01-05T02:45:00Z"];
     console.run(&[&["jobs", "trigger", "shop.hourly"][..], &key].concat()).await.expect(0);
     for statement in [
@@ -297,12 +297,12 @@ async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
     let day = ["--from", "2026-01-05T00:00:00Z", "--to", "2026-01-06T00:00:00Z"];
     let refused = backfill(&day).await.expect(2);
     assert!(refused.stderr.contains("--overlap allow"), "{}", refused.stderr);
-    for (more, code, says) in [
+    for (more, code, message) in [
         (["--from", "2026-01-06", "--to", "2026-01-05"], 2, "ends before it begins"),
         (["--from", "2026-01-06", "--to", "2999-01-05"], 2, "after the present"),
     ] {
         let refused = backfill(&[&more[..], &["--overlap", "allow"]].concat()).await.expect(code);
-        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+        assert!(refused.stderr.contains(message), "{}", refused.stderr);
     }
     let allowed = [&day[..], &["--overlap", "allow"]].concat();
     sqlx::query("UPDATE sexton.retention SET pruned_before = '2026-01-05T12:00:00Z'")
@@ -349,14 +349,14 @@ async fn a_deleted_job_frees_its_name_and_can_still_be_explained() {
     let deleted = console.json(&["jobs", "list", "--deleted"]).await;
     assert_eq!(deleted[0]["name"], "shop.hourly");
     assert_ne!(deleted[0]["deleted_at"], Value::Null);
-    let told = console.explained("2026-01-05T07:00:00Z").await;
-    assert_eq!(told["firings"][0]["disposition"], "deleted");
-    assert_eq!(told["firings"][0]["reason"], "in vain");
+    let explained = console.explained("2026-01-05T07:00:00Z").await;
+    assert_eq!(explained["firings"][0]["disposition"], "deleted");
+    assert_eq!(explained["firings"][0]["reason"], "in vain");
     let later = console.explained("2999-01-01T00:00:00Z").await;
     assert_eq!(later["no_firing"]["disposition"], "after_deletion");
     let listed = console.json(&["executions", "list", "--job", "shop.hourly"]).await;
     assert_eq!(listed[0]["job_name"], "shop.hourly");
-    // The name is free: another job takes it, and is the one that is meant.
+    // The name is free: another job takes it, and the name selects that job.
     let file = console.file("again.toml", HOURLY);
     console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
     assert_eq!(console.json(&["executions", "list", "--job", "shop.hourly"]).await, json!([]));

@@ -35,14 +35,14 @@ async fn lint_reports_findings_about_an_expression_with_codes_and_without_a_serv
     let sound = expression(&["0 12 * * *", "--tz", "Europe/Vienna"]).await.expect(0).json();
     assert_eq!(keys(&sound), ["count", "findings", "from", "looked_at"]);
     assert_eq!((&sound["count"], &sound["looked_at"]), (&json!(0), &json!(1)));
-    // A note is told to who asks for it.
+    // Notes appear only with `--severity note`.
     let note = ["0 1 * * *", "--tz", "Africa/Cairo", "--dst", "vixie"];
     expression(&note).await.expect(0);
     let note = ["30 23 * * *", "--tz", "Africa/Cairo"];
     expression(&note).await.expect(0);
-    let told = expression(&[&note[..], &["--severity", "note"]].concat()).await.expect(8).json();
+    let notes = expression(&[&note[..], &["--severity", "note"]].concat()).await.expect(8).json();
     assert_eq!(
-        (codes(&told), &told["findings"][0]["severity"]),
+        (codes(&notes), &notes["findings"][0]["severity"]),
         (vec!["clock_change"], &json!("note"))
     );
     let shown = run(&["cron", "lint", "0 0 13 * FRI"], &[], "").await.expect(8);

@@ -69,24 +69,24 @@ async fn ended(console: &Console, held: AttemptFence, well: bool, rest: &[Chunk]
 async fn logs_follow_streams_every_attempt_of_an_execution_to_its_end() {
     let console = Console::with_jobs().await;
     let id = console.trigger("shop.mail").await;
-    let mut told =
+    let mut following =
         FollowingCommand::start(console.db.url(), &["executions", "logs", "-f", &id.to_string()]);
     let first = console.open(id, 1).await;
     written(&console, first, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
-    assert_eq!(told.line().await, "00:00:01.000 out one");
+    assert_eq!(following.line().await, "00:00:01.000 out one");
     written(&console, first, &[chunk(2, 4, &[(Stream::Stderr, "two\u{1b}[2J")])]).await;
-    assert_eq!(told.line().await, "00:00:02.000 err two\\u{1b}[2J");
+    assert_eq!(following.line().await, "00:00:02.000 err two\\u{1b}[2J");
     // Two lines were dropped before this one.
     ended(&console, first, false, &[chunk(5, 22, &[(Stream::Stdout, "five")])]).await;
-    assert_eq!(told.line().await, "… 2 lines (10 bytes) were not kept …");
-    assert_eq!(told.line().await, "00:00:05.000 out five");
-    assert_eq!(told.line().await, "— attempt 1 ended: error —");
+    assert_eq!(following.line().await, "… 2 lines (10 bytes) were not kept …");
+    assert_eq!(following.line().await, "00:00:05.000 out five");
+    assert_eq!(following.line().await, "— attempt 1 ended: error —");
     let second = console.open(id, 2).await;
     ended(&console, second, true, &[chunk(1, 0, &[(Stream::Stdout, "again")])]).await;
-    assert_eq!(told.line().await, "00:00:01.000 out again");
-    assert_eq!(told.line().await, "— attempt 2 ended: succeeded —");
-    assert_eq!(told.line().await, "— the execution is succeeded —");
-    assert_eq!(told.end().await, 0);
+    assert_eq!(following.line().await, "00:00:01.000 out again");
+    assert_eq!(following.line().await, "— attempt 2 ended: succeeded —");
+    assert_eq!(following.line().await, "— the execution is succeeded —");
+    assert_eq!(following.end().await, 0);
 }
 
 #[tokio::test]
@@ -98,11 +98,11 @@ async fn a_program_that_follows_gets_one_document_a_line() {
     let chunks = [chunk(1, 0, &[(Stream::Stdout, "one"), (Stream::Stderr, evil)])];
     ended(&console, held, true, &chunks).await;
     let id = id.to_string();
-    let told = console.run(&["--json", "executions", "logs", "-f", &id]).await.expect(0).stdout;
-    assert!(!told.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{told}");
-    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let logs = console.run(&["--json", "executions", "logs", "-f", &id]).await.expect(0).stdout;
+    assert!(!logs.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{logs}");
+    let logs: Vec<Value> = logs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
-        told,
+        logs,
         [
             json!({"attempt": 1, "at": "2026-01-01T00:00:01Z", "stream": "stdout", "text": "one"}),
             json!({"attempt": 1, "at": "2026-01-01T00:00:02Z", "stream": "stderr", "text": evil}),
@@ -111,9 +111,9 @@ async fn a_program_that_follows_gets_one_document_a_line() {
         ]
     );
     // One attempt to its end, and not what comes after it.
-    let told = console.run(&["executions", "logs", "-f", "--stderr", "--attempt", "1", &id]).await;
+    let logs = console.run(&["executions", "logs", "-f", "--stderr", "--attempt", "1", &id]).await;
     assert_eq!(
-        told.expect(0).stdout,
+        logs.expect(0).stdout,
         "00:00:02.000 err \\u{1b}[2J\\u{202e}\n— attempt 1 ended: succeeded —\n"
     );
     console.run(&["executions", "logs", "-f", "--attempt", "2", &id]).await.expect(3);
@@ -127,17 +127,18 @@ async fn a_database_that_is_away_for_a_moment_is_waited_for() {
     let held = console.open(id, 1).await;
     written(&console, held, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
     let url = proxy.url(console.db.url());
-    let mut told = FollowingCommand::start(&url, &["executions", "logs", "-f", &id.to_string()]);
-    assert_eq!(told.line().await, "00:00:01.000 out one");
+    let mut following =
+        FollowingCommand::start(&url, &["executions", "logs", "-f", &id.to_string()]);
+    assert_eq!(following.line().await, "00:00:01.000 out one");
     proxy.cut();
-    let warning = told.warning().await;
+    let warning = following.warning().await;
     assert!(warning.contains("the database does not answer"), "{warning}");
     ended(&console, held, true, &[chunk(2, 4, &[(Stream::Stdout, "two")])]).await;
     proxy.pass();
-    assert_eq!(told.line().await, "00:00:02.000 out two");
-    assert_eq!(told.line().await, "— attempt 1 ended: succeeded —");
-    assert_eq!(told.line().await, "— the execution is succeeded —");
-    assert_eq!(told.end().await, 0);
+    assert_eq!(following.line().await, "00:00:02.000 out two");
+    assert_eq!(following.line().await, "— attempt 1 ended: succeeded —");
+    assert_eq!(following.line().await, "— the execution is succeeded —");
+    assert_eq!(following.end().await, 0);
 }
 
 #[tokio::test]
@@ -146,13 +147,13 @@ async fn logs_follow_ends_on_an_interrupt() {
     let id = console.trigger("shop.mail").await;
     let held = console.open(id, 1).await;
     written(&console, held, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
-    let mut told = FollowingCommand::start(
+    let mut following = FollowingCommand::start(
         console.db.url(),
         &["executions", "logs", "--follow", &id.to_string()],
     );
-    assert_eq!(told.line().await, "00:00:01.000 out one");
-    told.interrupt();
-    assert_eq!(told.end().await, 0);
+    assert_eq!(following.line().await, "00:00:01.000 out one");
+    following.interrupt();
+    assert_eq!(following.end().await, 0);
 }
 
 #[tokio::test]
@@ -168,8 +169,11 @@ async fn a_stream_can_be_shown_alone_and_the_gap_keeps_its_place() {
     let id = id.to_string();
     let texts = async |option: &[&str]| {
         let args = [&["executions", "logs", id.as_str()], option].concat();
-        let said = console.run(&args).await.expect(0).stdout;
-        said.lines().map(|line| line.split(' ').next_back().unwrap().to_owned()).collect::<Vec<_>>()
+        let stdout = console.run(&args).await.expect(0).stdout;
+        stdout
+            .lines()
+            .map(|line| line.split(' ').next_back().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(texts(&["--stdout"]).await, ["a", "c", "…", "e"]);
     assert_eq!(texts(&["--stderr"]).await, ["b", "…", "d"]);
@@ -190,12 +194,12 @@ async fn output_of_the_previous_worker_version_is_still_shown() {
         .await
         .unwrap();
     let id = id.to_string();
-    let told = console.run(&["executions", "logs", &id]).await.expect(0);
-    assert_eq!(told.stdout, "00:00:00.000 out once\n");
+    let logs = console.run(&["executions", "logs", &id]).await.expect(0);
+    assert_eq!(logs.stdout, "00:00:00.000 out once\n");
     assert_eq!(console.json(&["executions", "logs", &id]).await["output"], output);
-    let told = console.run(&["executions", "logs", "-f", &id]).await.expect(0);
+    let logs = console.run(&["executions", "logs", "-f", &id]).await.expect(0);
     assert_eq!(
-        told.stdout,
+        logs.stdout,
         "00:00:00.000 out once\n— attempt 1 ended: error —\n— the execution is failed —\n"
     );
 }
@@ -205,18 +209,18 @@ async fn progress_of_a_running_task_is_listed_and_shown() {
     let console = Console::with_jobs().await;
     let id = console.trigger("shop.mail").await;
     let held = console.open(id, 1).await;
-    let said = sexton_model::progress::parse(
+    let parsed = sexton_model::progress::parse(
         "::progress 40 records=1200 note=\u{202e}evil",
         chrono::DateTime::UNIX_EPOCH,
     );
-    let progress = Some(serde_json::to_value(said.unwrap()).unwrap());
+    let progress = Some(serde_json::to_value(parsed.unwrap()).unwrap());
     let part = OutputPart { progress: progress.clone(), ..OutputPart::default() };
     assert_eq!(write(console.store(), &[(held, part)]).await.unwrap(), [WriteOutcome::Done]);
     let id = id.to_string();
     for args in [&["executions", "list"][..], &["executions", "show", &id]] {
-        let told = console.run(args).await.expect(0).stdout;
+        let stdout = console.run(args).await.expect(0).stdout;
         let short = "40 % note=\\u{202e}evil records=1200";
-        assert!(told.contains(short), "{args:?}: {told}");
+        assert!(stdout.contains(short), "{args:?}: {stdout}");
     }
     let listed = console.json(&["executions", "list"]).await;
     assert_eq!(Some(&listed[0]["progress"]), progress.as_ref());
@@ -227,6 +231,6 @@ async fn progress_of_a_running_task_is_listed_and_shown() {
         (&shown["progress"], Some(&shown["attempts"][0]["progress"])),
         (&Value::Null, progress.as_ref())
     );
-    let told = console.run(&["executions", "show", &id]).await.expect(0).stdout;
-    assert!(told.contains("40 %"), "{told}");
+    let stdout = console.run(&["executions", "show", &id]).await.expect(0).stdout;
+    assert!(stdout.contains("40 %"), "{stdout}");
 }

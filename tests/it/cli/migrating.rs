@@ -38,7 +38,7 @@ const THEIR_MIGRATIONS: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PR
 #[tokio::test]
 async fn a_schema_sexton_of_somebody_else_s_is_refused_and_not_changed() {
     let theirs = format!("CREATE SCHEMA sexton; SET search_path = sexton; {THEIR_MIGRATIONS}");
-    for (statements, said) in [
+    for (statements, message) in [
         (
             "CREATE SCHEMA sexton; CREATE TABLE sexton.jobs (id int); CREATE TABLE sexton.executions (id int)",
             "bear the names of Sexton's: executions, jobs;",
@@ -52,7 +52,7 @@ async fn a_schema_sexton_of_somebody_else_s_is_refused_and_not_changed() {
         let console = foreign(statements).await;
         let before = everything(&console.db, &["public", "sexton"]).await;
         let ended = console.run(&["migrate"]).await.expect(6);
-        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
         for part in ["nothing was changed", "CREATE DATABASE", "ALTER SCHEMA sexton RENAME TO"] {
             assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
         }
@@ -120,11 +120,12 @@ async fn a_migrate_that_is_stopped_leaves_nothing_at_work_and_the_next_one_goes_
         let ended =
             tokio::time::timeout(DEADLINE, child.wait_with_output()).await.unwrap().unwrap();
         if signal == Signal::INT {
-            let said = String::from_utf8(ended.stderr).unwrap();
-            assert_eq!(ended.status.code(), Some(1), "{said}");
+            let stderr = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(1), "{stderr}");
             assert!(
-                said.contains("stopped by SIGINT") && said.contains("run `sexton migrate` again"),
-                "{said}"
+                stderr.contains("stopped by SIGINT")
+                    && stderr.contains("run `sexton migrate` again"),
+                "{stderr}"
             );
         }
         until(0).await;

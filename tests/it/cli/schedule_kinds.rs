@@ -63,8 +63,8 @@ async fn a_dry_run_shows_terms_and_their_changes() {
         "timezone = \"Europe/Vienna\"\nstart = \"2026-01-01T00:00:00\"\nend = \"2090-01-01T00:00:00\"\n\
          exclude = [\"2026-12-25\", \"2026-12-24\"]\njitter = \"10m\"\nmax_runs = 3\n",
     );
-    let told = console.json(&["jobs", "apply", "-f", &terms, "--dry-run"]).await;
-    let changes = &told["changed"][0]["changes"];
+    let plan = console.json(&["jobs", "apply", "-f", &terms, "--dry-run"]).await;
+    let changes = &plan["changed"][0]["changes"];
     assert_eq!(changes["exclude"], json!({"from": [], "to": ["2026-12-24..2026-12-25"]}));
     assert_eq!(changes["jitter_ms"], json!({"from": null, "to": 600_000}));
     assert_eq!(changes["start_at"]["to"], "2026-01-01T00:00:00");
@@ -76,10 +76,10 @@ async fn a_dry_run_shows_terms_and_their_changes() {
     assert_eq!((&shown["max_runs"], &shown["runs_used"]), (&json!(3), &json!(0)));
     // No more firings are promised than may run.
     assert_eq!(shown["next_firings"].as_array().unwrap().len(), 3);
-    let said = console.run(&["jobs", "show", "a.b"]).await.expect(0).stdout;
+    let shown = console.run(&["jobs", "show", "a.b"]).await.expect(0).stdout;
     for part in ["2026-12-24..2026-12-25", "by up to 10m", "0 of 3 claimed", "2090-01-01T00:00:00"]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 }
 
@@ -91,8 +91,8 @@ async fn a_past_instant_is_refused_by_the_databases_clock_unless_it_is_to_run() 
         console.file("once.toml", &format!("{job}timezone = \"Europe/Vienna\"\n{more}"))
     };
     let ended = console.run(&["jobs", "apply", "-f", &job("")]).await.expect(1);
-    let told = "once.toml:2: job \"a.once\": at: 2020-01-01T09:00:00 is past; it is 20";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let message = "once.toml:2: job \"a.once\": at: 2020-01-01T09:00:00 is past; it is 20";
+    assert!(ended.stderr.contains(message), "{}", ended.stderr);
     let done = console.json(&["jobs", "apply", "-f", &job("past = \"run\"\n")]).await;
     assert_eq!(done["created"], json!(["a.once"]));
     let again = console.json(&["jobs", "apply", "-f", &job("")]).await;

@@ -41,11 +41,12 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
     let console = Console::with_jobs().await;
     let group = three(&console).await;
     mute(&console, &group).await;
-    let said = format!("2 executions of a muted group ({group}: 2); --muted selects them as well");
+    let warning =
+        format!("2 executions of a muted group ({group}: 2); --muted selects them as well");
     for action in [REQUEUE, DISCARD] {
-        let asked = console.run(&[&["failed"], action, &["--all"]].concat()).await.expect(7);
-        for part in ["1 execution will be", &format!("left out  {said}")] {
-            assert!(asked.stdout.contains(part), "{part}: {}", asked.stdout);
+        let refused = console.run(&[&["failed"], action, &["--all"]].concat()).await.expect(7);
+        for part in ["1 execution will be", &format!("left out  {warning}")] {
+            assert!(refused.stdout.contains(part), "{part}: {}", refused.stdout);
         }
         let left_out = json!({"count": 2, "more": false, "groups": [[group, 2]]});
         let dry = preview(&console, action, &["--all"]).await;
@@ -55,7 +56,7 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
         assert_eq!((&dry["count"], &dry["muted"]["count"]), (&json!(0), &json!(1)));
         let none = ["--text", "card", "--yes"];
         let none = console.run(&[&["failed"], action, &none[..]].concat()).await.expect(4);
-        assert!(none.stderr.contains(&format!("nothing was done. {said}")), "{}", none.stderr);
+        assert!(none.stderr.contains(&format!("nothing was done. {warning}")), "{}", none.stderr);
         for (filter, count) in [
             (&["--all", "--muted"][..], 3),
             (&["--job", "shop.charge", "--muted"], 3),
@@ -70,15 +71,15 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
         let id = console.json(&["failed", "list"]).await[0]["id"].as_str().unwrap().to_owned();
         console.run(&[&["failed"], action, &[&id, "--muted", "--yes"]].concat()).await.expect(2);
     }
-    // Without a preview it is said all the same, and on standard error beside JSON.
+    // Without a preview the command warns as well, and beside JSON on standard error.
     let done = console.run(&["failed", "requeue", "--all", "--yes", "--detach"]).await.expect(0);
-    assert!(done.stderr.contains(&said), "{}", done.stderr);
+    assert!(done.stderr.contains(&warning), "{}", done.stderr);
     let all = ["--json", "failed", "requeue", "--all", "--muted", "--yes", "--detach"];
     let done = console.run(&all).await.expect(0);
     assert_eq!(done.stderr, "");
-    let asked = |bulk: &Value| bulk["selector"]["filter"].clone();
+    let filter_of = |bulk: &Value| bulk["selector"]["filter"].clone();
     let bulks = console.json(&["bulks", "list"]).await;
-    assert_eq!((asked(&bulks[0]), asked(&bulks[1])), (json!({"muted": true}), json!({})));
+    assert_eq!((filter_of(&bulks[0]), filter_of(&bulks[1])), (json!({"muted": true}), json!({})));
 }
 
 #[tokio::test]
@@ -87,11 +88,11 @@ async fn a_list_names_what_it_excludes_and_never_excludes_discarded_executions()
     let group = three(&console).await;
     assert_eq!(console.run(&["failed", "list"]).await.expect(0).stderr, "");
     mute(&console, &group).await;
-    let said =
+    let warning =
         format!("sexton: left out: 2 executions of a muted group ({group}: 2); --muted selects");
     for json in [&[][..], &["--json"]] {
         let list = console.run(&[json, &["failed", "list"]].concat()).await.expect(0);
-        assert!(list.stderr.starts_with(&said), "{}", list.stderr);
+        assert!(list.stderr.starts_with(&warning), "{}", list.stderr);
         let none = [json, &["failed", "list", "--job", "shop.mail"]].concat();
         assert_eq!(console.run(&none).await.expect(0).stderr, "");
         for all in [&["--muted"][..], &["--fingerprint", &group[..5]]] {

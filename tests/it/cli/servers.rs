@@ -115,9 +115,9 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     assert_eq!((&database["failed"], &database["unpublished"]), (&json!(1), &json!(1)));
     assert_eq!((&status["pools"][0]["pending"], &status["instances"]), (&json!(1), &json!([])));
     assert_eq!(status["broker"]["reachable"], false);
-    let told = console.run_with(&["status"], &env, "").await.expect(0);
-    assert!(told.stdout.contains("not asked: "), "{}", told.stdout);
-    assert!(!told.stdout.contains("hunter2"));
+    let status = console.run_with(&["status"], &env, "").await.expect(0);
+    assert!(status.stdout.contains("not asked: "), "{}", status.stdout);
+    assert!(!status.stdout.contains("hunter2"));
     let without = console.run(&["status"]).await.expect(0);
     assert!(without.stdout.contains("AMQP_URL is not set"), "{}", without.stdout);
 }
@@ -141,8 +141,8 @@ async fn status_counts_what_is_in_the_queues() {
     assert_eq!(status["pools"][0]["retry_queues_ready"], 0);
     assert_eq!(status["instances"][0]["name"], "s1");
     assert_eq!(status["instances"][0]["tz_version"], tz_data_version());
-    let told = platform.sexton(&["status"]).await.stdout;
-    assert!(told.contains("TZ DATA") && told.contains(tz_data_version()), "{told}");
+    let stdout = platform.sexton(&["status"]).await.stdout;
+    assert!(stdout.contains("TZ DATA") && stdout.contains(tz_data_version()), "{stdout}");
     assert_ne!(status["instances"][0]["heartbeat_at"], Value::Null);
     drop(scheduler);
 }
@@ -150,21 +150,21 @@ async fn status_counts_what_is_in_the_queues() {
 #[tokio::test]
 async fn status_declares_nothing_on_the_broker_and_reports_a_missing_namespace() {
     let platform = Platform::new().await.unwrap();
-    let told = platform.sexton(&["status"]).await;
+    let status = platform.sexton(&["status"]).await;
     let warning = format!("no queues of namespace {} exist", platform.namespace());
-    assert!(told.stdout.contains(&warning), "{}", told.stdout);
-    assert!(told.stdout.contains("check SEXTON_NAMESPACE"), "{}", told.stdout);
+    assert!(status.stdout.contains(&warning), "{}", status.stdout);
+    assert!(status.stdout.contains("check SEXTON_NAMESPACE"), "{}", status.stdout);
     let broker = &platform.sexton_json(&["status"]).await["broker"];
     assert_eq!((&broker["reachable"], &broker["failed_ready"]), (&json!(true), &Value::Null));
     assert!(broker["error"].as_str().unwrap().contains("SEXTON_NAMESPACE"), "{broker}");
-    // Asked past everything that Sexton does: declared passively, what is missing closes the channel.
+    // The broker itself answers here: a passive declaration of a missing queue closes the channel.
     let raw = TestNamespace::named_on(platform.namespace().as_str(), platform.amqp_url());
     for queue in [raw.failed(), raw.main()] {
         let channel = raw.raw().await;
         let passive = QueueDeclareOptions::durable().passive();
-        let asked =
+        let depth =
             channel.channel.queue_declare(queue.as_str().into(), passive, FieldTable::default());
-        let error = asked.await.expect_err("the queue is not there").to_string();
+        let error = depth.await.expect_err("the queue is not there").to_string();
         assert!(error.contains("NOT_FOUND") || error.contains("404"), "{queue}: {error}");
     }
 }

@@ -32,9 +32,9 @@ async fn each_line_triggers_one_execution_however_often_the_file_is_read() {
           AND execution_key = 'order-' || (params ->> 'order') AND params ->> 'customer' = '4891'
           AND idempotency_key = 'shop.charge:' || execution_key";
     assert_eq!(console.counted(whole).await, 1_205);
-    let deeds =
+    let actions =
         "SELECT count(DISTINCT execution_id) FROM sexton.operator_actions WHERE action = 'trigger'";
-    assert_eq!(console.counted(deeds).await, 2, "without a reason it was a program that asked");
+    assert_eq!(console.counted(actions).await, 2, "without a reason it was a program that asked");
     let reasons = "SELECT count(*) FROM sexton.operator_actions WHERE reason = 'two more'";
     assert_eq!(console.counted(reasons).await, 2);
 }
@@ -76,8 +76,8 @@ async fn trigger_many_reports_every_problem_by_line_and_triggers_nothing() {
         (8, "the params"),
     ] {
         let place = format!("orders.jsonl:{number}: ");
-        let told = ended.stderr.lines().find(|line| line.contains(&place));
-        assert!(told.is_some_and(|line| line.contains(part)), "{number}: {}", ended.stderr);
+        let message = ended.stderr.lines().find(|line| line.contains(&place));
+        assert!(message.is_some_and(|line| line.contains(part)), "{number}: {}", ended.stderr);
     }
     assert!(!ended.stderr.contains("orders.jsonl:1: "), "{}", ended.stderr);
     for empty in ["", "\n \n"] {

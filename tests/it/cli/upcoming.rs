@@ -115,8 +115,8 @@ async fn a_preview_marks_what_every_change_of_clocks_does_within_two_years() {
     let anomalies = preview["anomalies"].as_array().unwrap();
     assert_eq!(anomalies.len(), 4 * 4, "four jobs, four changes");
     let of = |job: &str| -> Vec<&str> {
-        let own = anomalies.iter().filter(|anomaly| anomaly["job_name"] == job);
-        own.map(|anomaly| anomaly["kind"].as_str().unwrap()).take(2).collect()
+        let of_job = anomalies.iter().filter(|anomaly| anomaly["job_name"] == job);
+        of_job.map(|anomaly| anomaly["kind"].as_str().unwrap()).take(2).collect()
     };
     assert_eq!(of("a.nightly"), ["moved", "first_pass"]);
     assert_eq!(of("b.nightly"), ["skipped", "first_pass"]);

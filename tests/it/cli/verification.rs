@@ -1,4 +1,4 @@
-//! `sexton failed requeue --verify`: a command is asked first whether the effect has happened.
+//! `sexton failed requeue --verify`: a command first tells whether the effect has happened.
 
 use serde_json::json;
 
@@ -15,10 +15,10 @@ async fn an_applied_effect_resolves_without_running_and_the_others_wait_or_stay_
         "cat > {}/$SEXTON_EXECUTION_ID.json\ncase $SEXTON_EXECUTION_ID in {yes}) exit 0;; {no}) exit 1;; esac\nexit 3",
         console.folder.path().display()
     );
-    let asked =
+    let arguments =
         ["failed", "requeue", "--all", "--yes", "--reason", "bank is back", "--verify", &script];
-    let told = console.run_with(&asked, &[("PATH", &path())], "").await.expect(0).stdout;
-    assert!(told.contains("no scheduler is at work"), "{told}");
+    let stdout = console.run_with(&arguments, &[("PATH", &path())], "").await.expect(0).stdout;
+    assert!(stdout.contains("no scheduler is at work"), "{stdout}");
     // All are answered for: asking again changes nothing.
     console.run_with(&["bulks", "verify", "1", &script], &[("PATH", &path())], "").await.expect(0);
     let bulk = console.json(&["bulks", "show", "1"]).await;
@@ -35,9 +35,8 @@ async fn an_applied_effect_resolves_without_running_and_the_others_wait_or_stay_
     let seen: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!((&seen["params"], &seen["attempt"]), (&json!({"customer": 4891}), &json!(2)));
     // The scheduler requeues what has not happened, and nothing else.
-    let portion =
-        sexton_store::bulk::execute_batch(console.store(), 1, None).await.unwrap().unwrap();
-    assert_eq!((portion.done, portion.tickets.len()), (1, 1));
+    let batch = sexton_store::bulk::execute_batch(console.store(), 1, None).await.unwrap().unwrap();
+    assert_eq!((batch.done, batch.tickets.len()), (1, 1));
     assert_eq!([console.state(no).await, console.state(odd).await], ["pending/2", "failed/2"]);
 }
 
@@ -46,13 +45,13 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
     let console = Console::with_jobs().await;
     let ids = [console.failed().await, console.failed().await];
     let path = path();
-    // Ann's command is interrupted before it has said anything. What its shell has started ends with it: it would
+    // Ann's command is interrupted before it has written anything. What its shell has started ends with it: it would
     // keep the standard error that is read here to its end.
     let script = "sleep 600 & kill -INT $PPID; wait";
-    let asked =
+    let arguments =
         ["failed", "requeue", "--all", "--yes", "--reason", "bank is back", "--verify", script];
     let ann = [("PATH", path.as_str()), ("USER", "ann")];
-    let left = console.run_with(&asked, &ann, "").await.expect(9);
+    let left = console.run_with(&arguments, &ann, "").await.expect(9);
     assert!(left.stderr.contains("sexton bulks verify 1 CMD"), "{}", left.stderr);
     assert!(left.stderr.contains("nobody has answered yet for 2"), "{}", left.stderr);
     let alive = sexton_store::bulk::list_active(console.store(), 0).await.unwrap();
@@ -70,8 +69,8 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
             "resolve by bob because looked at the bank"
         );
     }
-    let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
-    let told: Vec<_> = asked
+    let actions = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    let commands: Vec<_> = actions
         .as_array()
         .unwrap()
         .iter()
@@ -79,11 +78,11 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
             (it["actor"].as_str().unwrap().split('@').next().unwrap(), &it["after"]["command"])
         })
         .collect();
-    assert_eq!(told, [("bob", &json!("exit 0")), ("ann", &json!(script))]);
+    assert_eq!(commands, [("bob", &json!("exit 0")), ("ann", &json!(script))]);
     // Nothing is left to ask: who asks all the same is not recorded.
     console.run_with(&verify, &bob, "").await.expect(0);
-    let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
-    assert_eq!(asked.as_array().unwrap().len(), 2);
+    let actions = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    assert_eq!(actions.as_array().unwrap().len(), 2);
     console.run_with(&["bulks", "verify", "7", "exit 0"], &bob, "").await.expect(3);
 }
 
@@ -92,14 +91,14 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
 async fn a_bulk_verifies_wherever_a_job_has_a_verify_task() {
     let console = Console::with_jobs().await;
     console.failed().await;
-    let asked = ["failed", "requeue", "--job", "shop.charge", "--yes", "--detach"];
-    console.run(&asked).await.expect(0);
+    let arguments = ["failed", "requeue", "--job", "shop.charge", "--yes", "--detach"];
+    console.run(&arguments).await.expect(0);
     NewJob::new("other.job").insert(console.store().pool()).await.unwrap();
     sqlx::query("UPDATE sexton.jobs SET verify_task = 'charged' WHERE name = 'other.job'")
         .execute(console.store().pool())
         .await
         .unwrap();
-    console.run(&asked).await.expect(0);
+    console.run(&arguments).await.expect(0);
     let mut verify = Vec::new();
     for id in ["1", "2"] {
         verify.push(console.json(&["bulks", "show", id]).await["bulk"]["verify"].clone());

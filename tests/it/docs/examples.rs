@@ -135,22 +135,22 @@ fn the_messages_of_the_wire_format_are_what_is_sent() {
     let [parked] = &blocks(&document, "json parked")[..] else { panic!("one parked ticket") };
     for example in [plain, parked] {
         let example: Value = serde_json::from_str(example).unwrap();
-        let said = |field: &str| example[field].as_str().unwrap().to_owned();
+        let text_of = |field: &str| example[field].as_str().unwrap().to_owned();
         let ticket = Ticket {
-            execution_id: said("execution_id").parse().unwrap(),
+            execution_id: text_of("execution_id").parse().unwrap(),
             attempt: AttemptNumber::new(example["attempt"].as_i64().unwrap() as i32).unwrap(),
-            job_id: said("scheduler_id").parse().unwrap(),
-            job: said("job"),
-            task_type: said("type"),
+            job_id: text_of("scheduler_id").parse().unwrap(),
+            job: text_of("job"),
+            task_type: text_of("type"),
             target: Some(example["id"].to_string()),
             params: example["params_scheduler"].clone(),
-            execution_key: said("execution_key"),
-            scheduled_for: said("scheduled_for").parse().unwrap(),
-            idempotency_key: said("idempotency_key"),
+            execution_key: text_of("execution_key"),
+            scheduled_for: text_of("scheduled_for").parse().unwrap(),
+            idempotency_key: text_of("idempotency_key"),
         };
         let parked = example.get("failed_at").map(|at| ParkedDetails {
             failed_at: at.as_str().unwrap().parse().unwrap(),
-            failed_reason: said("failed_reason"),
+            failed_reason: text_of("failed_reason"),
             retry_count: example["retry_count"].as_u64().unwrap() as u32,
         });
         let sent: Value = serde_json::from_slice(&ticket.body(parked.as_ref())).unwrap();
@@ -176,10 +176,10 @@ fn the_documented_foreign_tasks_are_read() {
 
 #[test]
 fn the_delay_queues_of_the_wire_format_are_those_in_use() {
-    let ladder = DELAY_QUEUES_MS.map(|delay_ms| delay_ms.to_string()).join(", ");
+    let delays = DELAY_QUEUES_MS.map(|delay_ms| delay_ms.to_string()).join(", ");
     assert!(
-        text("docs/reference/messages.md").contains(&ladder),
-        "docs/reference/messages.md does not list {ladder}"
+        text("docs/reference/messages.md").contains(&delays),
+        "docs/reference/messages.md does not list {delays}"
     );
 }
 

@@ -195,15 +195,15 @@ fn check(table: &str, field: &str, default: Option<String>, allowed: &str) {
         panic!("docs/reference/jobs.md or docs/reference/tasks.md has no row for {field}");
     });
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-    let [_, _, said_default, said] = cells[..] else { panic!("four columns: {row}") };
-    assert_eq!(said, allowed, "{field} in docs/reference/jobs.md or docs/reference/tasks.md");
+    let [_, _, page_default, page_range] = cells[..] else { panic!("four columns: {row}") };
+    assert_eq!(page_range, allowed, "{field} in docs/reference/jobs.md or docs/reference/tasks.md");
     if let Some(default) = default {
-        let plain = said_default.trim_matches('`');
+        let plain = page_default.trim_matches('`');
         let same = match sexton_model::duration::parse(plain) {
             Ok(duration) => in_words(duration) == default,
             Err(_) => plain == default,
         };
-        assert!(same, "the default of {field} in its page: {said_default}, it is {default}");
+        assert!(same, "the default of {field} in its page: {page_default}, it is {default}");
     }
 }
 

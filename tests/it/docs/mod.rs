@@ -13,6 +13,7 @@ mod names;
 mod operations;
 mod reliability;
 mod retention;
+mod rust_tokens;
 mod servers;
 mod shape;
 mod tutorial;

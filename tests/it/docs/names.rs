@@ -56,7 +56,7 @@ fn a_missing_test_is_reported() {
         "it::docs::names::there_is_no_such_test",
         "it::docs::links::a_missing_test_is_reported",
         "sexton_model::key::a_template_is_filled_once",
-        "sexton_model::ladder::tests::a_template_is_filled_once",
+        "sexton_model::delays::tests::a_template_is_filled_once",
         // A function, but no test.
         "it::docs::names::exists",
         "nobody::a_template_is_filled_once",

@@ -105,12 +105,12 @@ pub(super) async fn run_steps(title: &str, steps: &[Step], scene: &mut Scene) {
         match step {
             Step::Act(act) => scene.act(act).await,
             Step::Command { line, answer } => {
-                let said = scene.run(line).await;
+                let output = scene.run(line).await;
                 if std::env::var_os("RUNBOOK").is_some() {
-                    println!("[{title}]\n$ {line}\n{said}");
+                    println!("[{title}]\n$ {line}\n{output}");
                 }
-                if let Some(difference) = differs(answer, &said) {
-                    wrong.push(format!("$ {line}\n{said}\n--- {difference}"));
+                if let Some(difference) = differs(answer, &output) {
+                    wrong.push(format!("$ {line}\n{output}\n--- {difference}"));
                 }
             }
         }

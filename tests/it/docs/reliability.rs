@@ -35,28 +35,28 @@ fn count(text: &str) -> usize {
 fn the_recorded_torture_run_injected_every_fault_often_enough_without_a_violation() {
     let (page, record) = (text(PAGE), text(RECORD));
     let (section, record) = (between(&page, "torture"), between(&record, "torture"));
-    let told = facts(section);
+    let recorded = facts(section);
     for zero in ["lost executions", "attempts opened twice", "overlapping runs"] {
-        assert_eq!(told.get(zero), Some(&"0"), "{zero}");
+        assert_eq!(recorded.get(zero), Some(&"0"), "{zero}");
     }
     for field in ["day", "executions", "re-runs"] {
-        assert!(told.contains_key(field), "{field} is not told");
+        assert!(recorded.contains_key(field), "{field} is not recorded");
     }
     let of_record = facts(record);
     for field in ["seed", "versions"] {
-        assert!(told.contains_key(field), "{field} is not told");
+        assert!(recorded.contains_key(field), "{field} is not recorded");
         assert_eq!(
-            told.get(field),
+            recorded.get(field),
             of_record.get(field),
             "page and record are of one run: {field}"
         );
     }
-    assert!(!told["versions"].contains("with changes"), "it must be of a commit");
-    let struck = count(told["faults struck"]);
+    assert!(!recorded["versions"].contains("with changes"), "it must be of a commit");
+    let struck = count(recorded["faults struck"]);
     assert!(struck >= 1_000, "{struck}");
     let kinds: Vec<Vec<&str>> =
         rows(record).into_iter().filter(|row| row.len() == 4 && row[0] != "fault").collect();
-    assert_eq!(kinds.len().to_string(), told["kinds of faults"]);
+    assert_eq!(kinds.len().to_string(), recorded["kinds of faults"]);
     for kind in &kinds {
         let fault = Fault::named(kind[0]).unwrap_or_else(|| panic!("no fault is {}", kind[0]));
         let times = count(kind[1]);
@@ -80,7 +80,9 @@ fn the_recorded_soak_was_fed_and_grew_nowhere() {
     let circumstances = |part: &str| part.split(" processors").next().map(str::to_owned);
     assert_eq!(circumstances(section), circumstances(record), "page and record are of one run");
     let judged = rows(record).into_iter().filter(|row| row.last() == Some(&"bounded")).count();
-    for what in ["RSS", "descriptors", "executions: size", "main: queue", "ladder: queue", "owed"] {
+    for what in
+        ["RSS", "descriptors", "executions: size", "main: queue", "delay: queue", "unpublished"]
+    {
         assert!(record.contains(what), "{what} was not judged");
     }
     assert!(judged >= 12, "{judged} quantities were judged");

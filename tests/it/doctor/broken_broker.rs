@@ -21,9 +21,12 @@ async fn doctor_finds_topology_missing() {
     let dlx = exchange(&namespace);
     channel.exchange_delete((*dlx).into(), ExchangeDeleteOptions::default()).await.unwrap();
     let found = fixture.has(Code::TopologyMissing).await;
-    let told = evidence(&found);
-    assert!(told.starts_with("2 do not exist"), "{told}");
-    assert!(told.contains(&format!("queue {gone}")) && told.contains(&dlx), "{told}");
+    let evidence_text = evidence(&found);
+    assert!(evidence_text.starts_with("2 do not exist"), "{evidence_text}");
+    assert!(
+        evidence_text.contains(&format!("queue {gone}")) && evidence_text.contains(&dlx),
+        "{evidence_text}"
+    );
     // Looking makes nothing.
     fixture.has(Code::TopologyMissing).await;
 }
@@ -69,16 +72,16 @@ async fn doctor_finds_broker_permissions() {
         rabbit.control(&["set_permissions", user, configure, write, read]).await.unwrap();
         let (output, answer) = fixture.run(&[("AMQP_URL", &url(user))], &[]).await;
         let findings = answer["findings"].as_array().unwrap();
-        let told: Vec<&str> = findings
+        let lines: Vec<&str> = findings
             .iter()
             .filter(|one| one["code"] == Code::BrokerPermissions.as_str())
             .map(|one| one["evidence"].as_str().unwrap())
             .collect();
         let expected: Vec<String> =
             refused.iter().map(|right| format!("user {user} has no {right} permission")).collect();
-        assert_eq!(told.len(), expected.len(), "{output}");
-        for (told, expected) in told.iter().zip(&expected) {
-            assert!(told.starts_with(expected.as_str()), "{told}");
+        assert_eq!(lines.len(), expected.len(), "{output}");
+        for (lines, expected) in lines.iter().zip(&expected) {
+            assert!(lines.starts_with(expected.as_str()), "{lines}");
         }
         assert!(!codes(&answer).contains(&"broker_unreachable".to_owned()), "{output}");
     }

@@ -45,7 +45,7 @@ async fn fix_declares_missing_topology_once() {
     assert_eq!(fixture.recorded().await.len(), 1);
 }
 
-/// One of each that `--fix` would put right.
+/// One of each that `--fix` would repair.
 #[tokio::test]
 async fn doctor_without_fix_changes_nothing() {
     let fixture = DoctorFixture::new().await;
@@ -66,7 +66,7 @@ async fn doctor_without_fix_changes_nothing() {
         [Code::TicketsLost, Code::FailedWithoutMessages, Code::ProcessSilent, Code::TopologyMissing]
     {
         // Looks twice, as a program and as a person.
-        assert_eq!(fixture.has(code).await["fix"], true, "it could have been put right");
+        assert_eq!(fixture.has(code).await["fix"], true, "it could have been repaired");
     }
     let (output, answer) = fixture.run(&[], &[]).await;
     assert_eq!(answer["fixed"], serde_json::json!([]), "{output}");
@@ -91,7 +91,7 @@ async fn fix_republishes_lost_tickets_and_missing_messages() {
         .fetch_one(fixture.platform.store().pool())
         .await
         .unwrap();
-        assert!(row.get::<bool, _>(0), "its ticket is owed");
+        assert!(row.get::<bool, _>(0), "its ticket is unpublished");
         assert_eq!(row.get::<i32, _>(2), 1, "it is the same ticket");
     }
     assert!(!codes(&answer).iter().any(|code| code == "tickets_lost"), "{output}");

@@ -2,8 +2,8 @@
 //!
 //! Method: a platform that is well, of which the doctor says so (but for what cannot be seen), then one
 //! thing that is broken, and a second look. Each test is called `doctor_finds_` and the finding's name;
-//! a test of the documents asks that there is one for each. Two are not here: servers of releases that
-//! are too old are not to be had, so those are found in values, beside the check.
+//! a test of the documents asks that there is one for each. Two are not here: older server
+//! releases are no longer packaged, so unit tests beside the checks cover those.
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
@@ -113,7 +113,7 @@ impl DoctorFixture {
         reports_severity(&output, &answer);
     }
 
-    /// Asks that `code` is found now, and returns what is said of it.
+    /// Asserts that the doctor finds `code` now, and returns that finding.
     async fn has(&self, code: Code) -> Value {
         self.has_with(&[], code).await
     }
@@ -147,9 +147,9 @@ fn codes(answer: &Value) -> Vec<String> {
 /// round trip takes says nothing of the platform where others keep the machine busy. Both limits have tests of their
 /// own, with servers that answer late, and in values.
 fn findings_of(answer: &Value) -> Vec<String> {
-    let mut told = codes(answer);
-    told.retain(|code| EXCUSED.iter().all(|excused| code != excused.as_str()));
-    told
+    let mut codes_found = codes(answer);
+    codes_found.retain(|code| EXCUSED.iter().all(|excused| code != excused.as_str()));
+    codes_found
 }
 
 /// Asks that the exit status is that of the worst finding; notes are no failure.
@@ -170,9 +170,9 @@ fn evidence(found: &Value) -> &str {
 async fn a_healthy_platform_has_no_findings_and_doctor_changes_nothing() {
     let fixture = DoctorFixture::new().await;
     fixture.is_well().await;
-    let told: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.operator_actions")
+    let actions: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.operator_actions")
         .fetch_one(fixture.platform.store().pool())
         .await
         .unwrap();
-    assert_eq!(told, 0);
+    assert_eq!(actions, 0);
 }

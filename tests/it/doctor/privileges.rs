@@ -44,14 +44,14 @@ async fn doctor_finds_database_privileges() {
         Role::new(&fixture, &[ALL, "REVOKE UPDATE ON sexton.gaps, sexton.executions FROM ROLE"])
             .await;
     let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
-    let told = evidence(&found);
-    assert!(told.contains("executions (UPDATE), gaps (UPDATE)"), "{told}");
+    let missing = evidence(&found);
+    assert!(missing.contains("executions (UPDATE), gaps (UPDATE)"), "{missing}");
     role.end(&fixture).await;
     let unable = "REVOKE EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) FROM ROLE";
     let role = Role::new(&fixture, &[ALL, unable]).await;
     let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
-    let told = evidence(&found);
-    assert!(told.contains("delete_old_operator_actions (EXECUTE)"), "{told}");
+    let missing = evidence(&found);
+    assert!(missing.contains("delete_old_operator_actions (EXECUTE)"), "{missing}");
     role.end(&fixture).await;
     // The audit is append-only: nobody needs more there than to read and to add.
     let role =
@@ -145,7 +145,7 @@ async fn doctor_finds_database_deaf() {
     fixture.sql("REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC").await;
     let mut other = PgConnection::connect(&role.url).await.unwrap();
     let refused = sqlx::query("SELECT pg_notify('x', '')").execute(&mut other).await;
-    assert!(refused.is_err(), "it may not be told");
+    assert!(refused.is_err(), "the role has no right to it");
     fixture.has_with(&env, Code::DatabaseDeaf).await;
     drop(other);
     role.end(&fixture).await;

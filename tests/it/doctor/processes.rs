@@ -11,7 +11,7 @@ async fn doctor_finds_no_scheduler() {
     fixture.is_well().await;
     fixture.sql("UPDATE sexton.instances SET stopped_at = now()").await;
     fixture.has(Code::NoScheduler).await;
-    // A worker is none.
+    // A worker does not count as a scheduler.
     fixture.process("worker", "w1", "ready => true").await;
     fixture.has(Code::NoScheduler).await;
 }
@@ -88,13 +88,13 @@ async fn a_platform_with_a_scheduler_and_a_worker_is_healthy() {
             "both have said that they are ready",
             crate::process::FINAL_TIMEOUT,
             async || {
-                let said = "SELECT string_agg(name || ' ' || db_connections, ', ' ORDER BY name)
+                let query = "SELECT string_agg(name || ' ' || db_connections, ', ' ORDER BY name)
                         FROM sexton.instances WHERE ready AND stopped_at IS NULL";
-                let said: Option<String> = sqlx::query_scalar(said)
+                let query: Option<String> = sqlx::query_scalar(query)
                     .fetch_one(fixture.platform.store().pool())
                     .await
                     .unwrap();
-                (said.as_deref() == Some("s2 9, w2 9")).then_some(())
+                (query.as_deref() == Some("s2 9, w2 9")).then_some(())
             },
         )
         .await;

@@ -14,7 +14,7 @@ async fn doctor_finds_migrations_missing() {
     let fixture = DoctorFixture { platform };
     let found = fixture.has(Code::MigrationsMissing).await;
     assert!(evidence(&found).contains("0001"), "{found}");
-    // What the tables would say is not asked, and not told a second time.
+    // The doctor reads no tables then, and reports no second finding about them.
     let (_, answer) = fixture.run(&[], &[]).await;
     assert!(!codes(&answer).contains(&"rows_unread".to_owned()), "{answer}");
     // There is nothing to record a repair in.

@@ -11,14 +11,14 @@ async fn doctor_finds_clock_offset() {
     let fixture = DoctorFixture::new().await;
     fixture.is_well().await;
     let library = faketime_library().await.unwrap();
-    for (off, said) in [("+3600s", "ahead of"), ("-3600s", "behind")] {
+    for (off, direction) in [("+3600s", "ahead of"), ("-3600s", "behind")] {
         let env = [
             ("LD_PRELOAD", library.to_str().unwrap()),
             ("FAKETIME", off),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ];
         let found = fixture.has_with(&env, Code::ClockOffset).await;
-        assert!(evidence(&found).contains(said), "{found}");
+        assert!(evidence(&found).contains(direction), "{found}");
     }
 }
 

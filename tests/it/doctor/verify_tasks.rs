@@ -1,4 +1,4 @@
-//! Verify tasks that nobody can be asked.
+//! Verify tasks that no worker offers.
 
 use sexton_operations::doctor::Code;
 use sexton_tests::factory::NewJob;

@@ -1,4 +1,4 @@
-//! `make bench-graveyard`, on a small scale.
+//! `make bench-failed`, on a small scale.
 
 use sexton_tests::database::TestDatabase;
 use sexton_tests::failed::{Size, fill, measure, table};

@@ -107,13 +107,13 @@ async fn act(yard: &Yard, draw: &mut Draw, ids: &mut Vec<Uuid>, failure: &Failur
     }
 }
 
-/// Folds in small portions, and is cut off in the middle of it as often as not.
+/// Folds in small batches, and is cut off in the middle of it as often as not.
 async fn folds(store: Store, seed: u64, over: Arc<AtomicBool>) {
     let mut draw = Draw(seed);
     while !over.load(Ordering::Relaxed) {
         let patience = Duration::from_micros(draw.below(6_000) as u64);
-        if let Ok(folded) = tokio::time::timeout(patience, aggregate(&store, 3, None)).await {
-            folded.unwrap();
+        if let Ok(aggregated) = tokio::time::timeout(patience, aggregate(&store, 3, None)).await {
+            aggregated.unwrap();
         }
         tokio::task::yield_now().await;
     }
@@ -139,17 +139,17 @@ async fn a_failure_keeps_the_name_of_its_worker_after_the_worker_is_forgotten() 
     let failure = Failure { worker: Some("w1"), ..yard.failure(1, "disk full") };
     let id = failure.insert(&yard).await;
     sqlx::query("DELETE FROM sexton.instances").execute(yard.pool()).await.unwrap();
-    for deed in [
+    for statement in [
         DISCARD,
         RESTORE,
         "UPDATE sexton.executions SET params = '{\"a\": 1}' WHERE id = $1",
         "UPDATE sexton.executions SET fingerprint = NULL WHERE id = $1",
     ] {
-        yard.sql(deed, id).await;
+        yard.sql(statement, id).await;
         assert_eq!(
             yard.number("SELECT count(*) FROM sexton.failures WHERE worker = 'w1'").await,
             1,
-            "{deed}"
+            "{statement}"
         );
     }
     assert_eq!(yard.number(DIFFERENCES).await, 0);

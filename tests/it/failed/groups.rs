@@ -18,7 +18,7 @@ async fn all(yard: &Yard) -> Vec<Group> {
     list_groups(yard.db.store(), &filter, GroupOrder::Count, 100).await.unwrap()
 }
 
-async fn folded(yard: &Yard) {
+async fn aggregate_all(yard: &Yard) {
     aggregate(yard.db.store(), 1_000, None).await.unwrap();
     name_groups(yard.db.store(), 100).await.unwrap();
 }
@@ -30,11 +30,11 @@ async fn a_group_reads_the_same_before_and_after_aggregation() {
         yard.failure(second, message).insert(&yard).await;
     }
     let before = all(&yard).await;
-    let told: Vec<_> = before.iter().map(|g| (g.pattern.as_str(), g.standing, g.jobs)).collect();
-    assert_eq!(told, [("card <n> declined", 2, 1), ("disk full", 1, 1)]);
+    let listed: Vec<_> = before.iter().map(|g| (g.pattern.as_str(), g.standing, g.jobs)).collect();
+    assert_eq!(listed, [("card <n> declined", 2, 1), ("disk full", 1, 1)]);
     assert_eq!((before[0].first_seen, before[0].last_seen), (Some(at(1)), Some(at(9))));
     assert_eq!((before[0].error_class.as_str(), before[0].state), ("exit_1", GroupState::Open));
-    folded(&yard).await;
+    aggregate_all(&yard).await;
     assert_eq!(all(&yard).await, before);
     let of_other = GroupFilter { job: Some(yard.jobs[1].get()), ..GroupFilter::default() };
     assert_eq!(list_groups(yard.db.store(), &of_other, GroupOrder::Last, 9).await.unwrap(), []);
@@ -53,12 +53,12 @@ async fn a_resolved_group_reopens_by_a_new_failure_and_not_by_a_restore() {
         yard.sql(RESTORE, one).await;
         assert_eq!(all(&yard).await[0].state, GroupState::Resolved, "restored, not failed");
         yard.sql(DISCARD, one).await;
-        folded(&yard).await;
+        aggregate_all(&yard).await;
     }
     yard.failure(11, "disk full").insert(&yard).await;
     assert_eq!(all(&yard).await[0].state, GroupState::Reopened);
     let reopened = GroupFilter { state: Some(GroupState::Reopened), ..GroupFilter::default() };
-    folded(&yard).await;
+    aggregate_all(&yard).await;
     assert_eq!(
         list_groups(yard.db.store(), &reopened, GroupOrder::First, 9).await.unwrap().len(),
         1
@@ -75,21 +75,21 @@ async fn a_group_decision_is_audited_once() {
     let mute =
         || decide(yard.db.store(), &group, GroupChange::Decide(GroupDecision::Muted), BY, None);
     let (one, other) = tokio::join!(mute(), mute());
-    let told = [one.err(), other.err()];
-    let told: Vec<_> = told.iter().flatten().map(ToString::to_string).collect();
-    assert_eq!(told, [format!("group {group} is muted already, by tester")]);
+    let refusals = [one.err(), other.err()];
+    let refusals: Vec<_> = refusals.iter().flatten().map(ToString::to_string).collect();
+    assert_eq!(refusals, [format!("group {group} is muted already, by tester")]);
     let note = |text| decide(yard.db.store(), &group, GroupChange::Note(text), BY, None);
     assert_eq!(note(" ask ann ").await.unwrap().note.as_deref(), Some("ask ann"));
     assert!(matches!(note("ask ann").await, Err(DecideError::Already { .. })));
     assert_eq!(all(&yard).await[0].state, GroupState::Muted, "a note decides nothing");
-    let deeds: Vec<(String, serde_json::Value, serde_json::Value)> =
+    let actions: Vec<(String, serde_json::Value, serde_json::Value)> =
         sqlx::query_as("SELECT action, before, after FROM sexton.operator_actions ORDER BY id")
             .fetch_all(yard.pool())
             .await
             .unwrap();
-    let actions: Vec<&str> = deeds.iter().map(|deed| deed.0.as_str()).collect();
-    assert_eq!(actions, ["group_mute", "group_note"]);
-    assert_eq!((&deeds[0].1["state"], &deeds[0].2["state"]), (&"open".into(), &"muted".into()));
+    let names: Vec<&str> = actions.iter().map(|action| action.0.as_str()).collect();
+    assert_eq!(names, ["group_mute", "group_note"]);
+    assert_eq!((&actions[0].1["state"], &actions[0].2["state"]), (&"open".into(), &"muted".into()));
     let unknown =
         decide(yard.db.store(), "0123456789abcdef", GroupChange::Note("x"), BY, None).await;
     assert!(matches!(unknown, Err(DecideError::Missing(_))));
@@ -195,7 +195,7 @@ async fn a_trend_counts_failures_by_the_hour() {
     };
     let before = ask().await;
     assert_eq!((before[23], before[22], before[0]), (1, 2, 3));
-    assert_eq!(before.iter().sum::<u64>(), 6, "what is older is not told");
+    assert_eq!(before.iter().sum::<u64>(), 6, "older days are left out");
     aggregate(yard.db.store(), 1_000, Some(now)).await.unwrap();
     assert_eq!(ask().await, before);
 }
@@ -209,9 +209,9 @@ async fn an_undecided_group_is_pruned_after_its_failures() {
             yard.sql(REQUEUE, id).await;
         }
     }
-    let kept = fingerprint("exit_1", "no route").to_string();
-    decide(yard.db.store(), &kept, GroupChange::Note("ask ann"), BY, Some(at(1))).await.unwrap();
-    folded(&yard).await;
+    let noted = fingerprint("exit_1", "no route").to_string();
+    decide(yard.db.store(), &noted, GroupChange::Note("ask ann"), BY, Some(at(1))).await.unwrap();
+    aggregate_all(&yard).await;
     let days = |days| Some(at(0) + Duration::days(days));
     for (day, left) in [(29, 3), (31, 2), (399, 2), (401, 1)] {
         prune_groups(yard.db.store(), days(day)).await.unwrap();

@@ -34,25 +34,25 @@ async fn older_failures_are_indexed_once_in_batches() {
     as_before(&yard).await;
     assert!(!is_backfilled(yard.db.store()).await.unwrap());
     let first = backfill_failures(yard.db.store(), 3).await.unwrap();
-    assert_eq!((first.buried, first.done), (2, false));
-    // Struck before it was noted, the portion is done again, and counts nothing twice.
+    assert_eq!((first.indexed, first.done), (2, false));
+    // Struck before it was noted, the batch is done again, and counts nothing twice.
     sqlx::query("UPDATE sexton.failures_fill SET filled_to = NULL")
         .execute(yard.pool())
         .await
         .unwrap();
-    let mut buried = 0;
+    let mut indexed = 0;
     loop {
         let filled = backfill_failures(yard.db.store(), 3).await.unwrap();
-        buried += filled.buried;
+        indexed += filled.indexed;
         if filled.done {
             break;
         }
     }
-    assert_eq!(buried, 6);
+    assert_eq!(indexed, 6);
     assert!(is_backfilled(yard.db.store()).await.unwrap());
     assert_eq!(yard.number("SELECT count(*) FROM sexton.failures").await, 6);
     assert_eq!(yard.number("SELECT sum(change)::bigint FROM sexton.failure_changes").await, 5);
-    assert_eq!(backfill_failures(yard.db.store(), 3).await.unwrap().buried, 0);
+    assert_eq!(backfill_failures(yard.db.store(), 3).await.unwrap().indexed, 0);
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The graveyard on a real PostgreSQL: the register that triggers keep, the groups and their counts, the
-//! search. What operators see of it is tested in `cli::graveyard`.
+//! Failed executions on a real PostgreSQL: the failure index that triggers maintain, the groups and their counts, the
+//! search. `cli::failed` tests what operators see of it.
 
 mod bench;
 mod failure_index;

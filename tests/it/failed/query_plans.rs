@@ -1,4 +1,4 @@
-//! What is asked of the graveyard reads few of its pages, whatever is asked: as plans tell, not times.
+//! Every query of failed executions reads few pages, as its plan shows.
 
 use sexton_tests::database::TestDatabase;
 use sexton_tests::failed::{Size, fill, measure, table};
@@ -17,14 +17,14 @@ async fn no_query_scans_all_failed_executions_or_any_succeeded_one() {
         .await
         .unwrap();
     let answered = measure(db.store(), 1).await.unwrap();
-    let told = table(&answered);
+    let output = table(&answered);
     for one in &answered {
-        assert!(!one.ways().iter().any(|way| way.contains("executions")), "{}\n{told}", one.name);
+        assert!(!one.ways().iter().any(|way| way.contains("executions")), "{}\n{output}", one.name);
         // Words and params are looked for in a stretch of the list first, of a fixed length.
         let searches = one.name.contains("--text") || one.name.contains("--params");
         if !searches {
-            assert!(one.pages() * PART < pages as u64, "{} of {pages} pages\n{told}", one.name);
+            assert!(one.pages() * PART < pages as u64, "{} of {pages} pages\n{output}", one.name);
         }
-        assert!(!one.ways().iter().any(|way| way == "all of failures"), "{}\n{told}", one.name);
+        assert!(!one.ways().iter().any(|way| way == "all of failures"), "{}\n{output}", one.name);
     }
 }

@@ -81,8 +81,8 @@ fn has_param(params: &Value, condition: &ParamCondition) -> bool {
         Value::String(text) => *text == condition.value,
         Value::Null => false,
         other => {
-            let told = other.to_string();
-            told == condition.value
+            let text = other.to_string();
+            text == condition.value
         }
     }
 }

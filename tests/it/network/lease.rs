@@ -43,12 +43,12 @@ async fn a_worker_that_cannot_renew_ends_its_task_by_itself_before_another_begin
     assert_eq!(ticks(&file), at_its_end, "the task went on when its lease was over");
 
     proxy.pass();
-    let said = "a task was killed because its lease could not be renewed in time";
+    let killed = "a task was killed because its lease could not be renewed in time";
     let taken = "after it had been taken from this worker";
-    let told = async || {
+    let is_logged = async || {
         let log = worker.log();
-        (log.contains(said) || log.contains(taken)).then_some(())
+        (log.contains(killed) || log.contains(taken)).then_some(())
     };
-    platform.eventually("the worker tells of it", FINAL_TIMEOUT, told).await;
+    platform.eventually("the worker tells of it", FINAL_TIMEOUT, is_logged).await;
     worker.ready().await;
 }

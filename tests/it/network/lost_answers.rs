@@ -30,10 +30,10 @@ async fn trigger(platform: &Platform, key: &str) {
     assert!(done.status.success(), "{}", done.stderr);
 }
 
-/// The open is asked again after its limit of ten seconds; by then most of the lease is gone. A task
-/// that was started on a deadline counted from the second asking would run on while the rescuer has
+/// The worker repeats the open after its limit of ten seconds; by then most of the lease is gone. A task
+/// that was started on a deadline counted from the second request would run on while the rescuer has
 /// the attempt ended and another worker begins the next: the task is over 24 seconds after the first
-/// asking, that lease after 20. Between the second asking and then, a busy machine has ten seconds.
+/// request, that lease after 20. Between the second request and then, a busy machine has ten seconds.
 #[tokio::test]
 async fn an_open_with_a_lost_answer_runs_once_on_a_fresh_lease() {
     let mut platform = Platform::new().await.unwrap();

@@ -36,8 +36,8 @@ async fn bulk_actions_are_recorded_with_the_origin_of_the_operator() {
     let f = Fixture::new().await;
     let id = f.failed(1).await;
     let filter = serde_json::json!({});
-    let asked = Fixture::new_bulk(sexton_model::bulk::BulkKind::Discard, &filter);
-    sexton_store::bulk::create(&from(&f, "ops1:7 pts/3"), &asked, BY).await.unwrap();
+    let new_bulk = Fixture::new_bulk(sexton_model::bulk::BulkKind::Discard, &filter);
+    sexton_store::bulk::create(&from(&f, "ops1:7 pts/3"), &new_bulk, BY).await.unwrap();
     super::finish(&f.scheduler(), super::now(2_000)).await;
     let all = operator::list_by_execution(f.store(), id.get()).await.unwrap();
     assert_eq!(all[0].from_where.as_deref(), Some("ops1:7 pts/3"));

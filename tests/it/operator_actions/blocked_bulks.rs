@@ -19,7 +19,7 @@ async fn an_unreadable_bulk_delays_no_other_bulk() {
     let (unread, unknown, good) =
         (f.requeue_all().await, f.with_canary(2).await, f.requeue_all().await);
     let scheduler = f.scheduler();
-    // One of a version to come, which would mean more than was asked for, and one whose pace nobody can read.
+    // A later version's bulk, which this version would select too much for, and one with an invalid pace.
     f.sql("UPDATE sexton.bulks SET selector = '{\"filter\": {\"mood\": \"sad\"}}' WHERE id = 1")
         .await;
     f.sql("ALTER TABLE sexton.bulks DROP CONSTRAINT bulks_rate_check").await;
@@ -33,11 +33,11 @@ async fn an_unreadable_bulk_delays_no_other_bulk() {
         assert_eq!(bulk.stopped_by.as_deref(), Some("sexton"));
         let why = bulk.why.unwrap();
         assert!(why.contains(place), "{why}");
-        let told = format!(
+        let audited = format!(
             "SELECT count(*) FROM sexton.operator_actions WHERE action = 'bulk_stop' AND actor = 'sexton'
              AND bulk_id = {id} AND reason LIKE '%{place}%'"
         );
-        assert_eq!(f.number(&told).await, 1);
+        assert_eq!(f.number(&audited).await, 1);
     }
     // Its canary has shown nothing, so it holds the rest back when it can be read again.
     f.sql("UPDATE sexton.bulks SET rate = NULL WHERE id = 2").await;
@@ -64,8 +64,8 @@ async fn a_bulk_with_refused_tickets_pauses_and_delays_no_other_bulk() {
         until: Some(super::at(0) + Duration::from_micros(1_500)),
         ..FailureFilter::default()
     });
-    let asked = NewBulk { pool: Some("full"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
-    let refused = bulk::create(f.store(), &asked, BY).await.unwrap();
+    let new_bulk = NewBulk { pool: Some("full"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
+    let refused = bulk::create(f.store(), &new_bulk, BY).await.unwrap();
     let other = f.requeue_all().await;
     let scheduler = f.scheduler();
     // Both are selected.

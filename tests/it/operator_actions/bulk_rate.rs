@@ -13,8 +13,8 @@ use super::{BY, Fixture, now};
 async fn at_rate(f: &Fixture, rate: &str, canary: Option<u32>) -> i64 {
     let filter = json!(FailureFilter::default());
     let rate = Some(rate.parse().unwrap());
-    let asked = NewBulk { rate, canary, ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
-    let id = bulk::create(f.store(), &asked, BY).await.unwrap();
+    let new_bulk = NewBulk { rate, canary, ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
+    let id = bulk::create(f.store(), &new_bulk, BY).await.unwrap();
     f.scheduler().run_once(now(2_000)).await.unwrap();
     id
 }
@@ -74,7 +74,7 @@ async fn locked_rows_do_not_make_a_bulk_exceed_its_rate() {
     let scheduler = f.scheduler();
     scheduler.run_once(now(2_000)).await.unwrap();
     assert_eq!(f.bulk(id).await.done, 1);
-    // The second of them, so that one of every portion cannot be done.
+    // The second of them, so that one of every batch cannot be done.
     let mut holder = f.db.pool().begin().await.unwrap();
     let second = "SELECT FROM sexton.executions WHERE id = lpad('2', 32, '0')::uuid FOR UPDATE";
     sqlx::query(second).execute(&mut *holder).await.unwrap();
@@ -100,8 +100,8 @@ async fn a_rated_bulk_is_done_with_its_last_item() {
     let (one, two) = (f.failed(2).await, f.failed(3).await);
     let filter = json!(FailureFilter::default());
     let (rate, verify) = (Some("1/d".parse().unwrap()), Some("command"));
-    let asked = NewBulk { rate, verify, ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
-    let id = bulk::create(f.store(), &asked, BY).await.unwrap();
+    let new_bulk = NewBulk { rate, verify, ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
+    let id = bulk::create(f.store(), &new_bulk, BY).await.unwrap();
     scheduler.run_once(now(2_000)).await.unwrap();
     let judge = async |ordinal, verdict| {
         assert!(

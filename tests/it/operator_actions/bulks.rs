@@ -1,4 +1,4 @@
-//! What a bulk does, once, whoever else is at work.
+//! Schedulers do each item of a bulk once, whatever else runs.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -34,12 +34,12 @@ async fn many_schedulers_process_record_and_publish_each_bulk_item_once() {
         AND retries_used = 0 AND snoozes_used = 0 AND finished_at IS NULL
         AND ticket_published_at IS NOT NULL";
     assert_eq!(f.number(right).await, 2_300);
-    let deeds = format!(
+    let actions = format!(
         "SELECT count(DISTINCT execution_id) FROM sexton.operator_actions WHERE action = 'requeue'
          AND bulk_id = {id} AND actor = 'ann@ops1' AND reason = 'bank is back'
          AND before ->> 'state' = 'failed' AND after ->> 'state' = 'pending'"
     );
-    assert_eq!(f.number(&deeds).await, 2_300);
+    assert_eq!(f.number(&actions).await, 2_300);
     assert_eq!(
         f.number("SELECT count(*) FROM sexton.operator_actions").await,
         2_301,
@@ -69,7 +69,7 @@ async fn a_bulk_item_reports_a_conflict_when_an_operator_was_faster() {
     let id = f.requeue_all().await;
     let scheduler = f.scheduler();
     assert_eq!(scheduler.run_once(now(2_000)).await.unwrap().selected, 4);
-    // Between the selection and the deed: a discard, a later failure, and one that is gone.
+    // Between the selection and the action: a discard, a later failure, and one that is gone.
     operator::discard(f.store(), ids[0], BY, now(2_001)).await.unwrap();
     f.sql("UPDATE sexton.executions SET attempt = 3 WHERE finished_at = to_timestamp(1800000002)")
         .await;
@@ -121,7 +121,7 @@ async fn a_second_scheduler_skips_a_bulk_in_progress_without_waiting() {
     let id = f.requeue_all().await;
     let scheduler = f.scheduler();
     scheduler.run_once(now(2_000)).await.unwrap();
-    // As one that is in the middle of a portion: its pace and its canary are counted at the end.
+    // As one that is in the middle of a batch: its pace and its canary are counted at the end.
     let mut holder = f.db.pool().begin().await.unwrap();
     let lock = "SELECT FROM sexton.bulks FOR NO KEY UPDATE";
     sqlx::query(lock).execute(&mut *holder).await.unwrap();
@@ -169,9 +169,9 @@ async fn a_bulk_discard_can_be_restored_as_a_whole() {
         f.number("SELECT count(*) FROM sexton.executions WHERE state = 'discarded'").await,
         700
     );
-    let deeds = "SELECT count(*) FROM sexton.operator_actions WHERE action = 'discard'
+    let discards = "SELECT count(*) FROM sexton.operator_actions WHERE action = 'discard'
         AND reason = 'bank is back'";
-    assert_eq!(f.number(deeds).await, 700, "each says why");
+    assert_eq!(f.number(discards).await, 700, "each says why");
     let one = f.number("SELECT count(*) FROM sexton.executions WHERE state = 'failed'").await;
     assert_eq!((one, f.state(other).await), (1, "failed/2".into()));
     let restore = NewBulk {
@@ -182,7 +182,7 @@ async fn a_bulk_discard_can_be_restored_as_a_whole() {
     finish(&scheduler, now(2_001)).await;
     assert_eq!(f.stands(restored).await, "done 700/700/0");
     let unpublished = "SELECT count(*) FROM sexton.executions WHERE state = 'failed' AND ticket_published_at IS NULL";
-    assert_eq!(f.number(unpublished).await, 700, "their parked messages are owed");
+    assert_eq!(f.number(unpublished).await, 700, "their parked messages are unpublished");
 }
 
 #[tokio::test]
@@ -191,17 +191,17 @@ async fn a_bulk_by_ids_applies_to_the_seen_attempt_and_can_change_the_pool() {
     let (one, two) = (f.failed(1).await, f.failed(2).await);
     let ids = [(one, second()), (two, AttemptNumber::FIRST)];
     let filter = json!(null);
-    let asked = Fixture::new_bulk(BulkKind::Requeue, &filter);
-    let asked = NewBulk { selector: BulkSelector::Ids(&ids), pool: Some("reserve"), ..asked };
-    let id = bulk::create(f.store(), &asked, BY).await.unwrap();
+    let new_bulk = Fixture::new_bulk(BulkKind::Requeue, &filter);
+    let new_bulk = NewBulk { selector: BulkSelector::Ids(&ids), pool: Some("reserve"), ..new_bulk };
+    let id = bulk::create(f.store(), &new_bulk, BY).await.unwrap();
     finish(&f.scheduler(), now(2_000)).await;
     assert_eq!(f.stands(id).await, "done 2/1/1");
     let pool =
         "SELECT count(*) FROM sexton.executions WHERE pool = 'reserve' AND state = 'pending'";
     assert_eq!(f.number(pool).await, 1);
-    let told = "SELECT count(*) FROM sexton.operator_actions WHERE before ->> 'pool' = 'default'
+    let audited = "SELECT count(*) FROM sexton.operator_actions WHERE before ->> 'pool' = 'default'
         AND after ->> 'pool' = 'reserve'";
-    assert_eq!(f.number(told).await, 1);
+    assert_eq!(f.number(audited).await, 1);
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn grant_is_refused_for_the_owner_of_the_schema() {
     assert!(matches!(grant(f.store(), &owner).await, Err(GrantError::Owner(_))));
 }
 
-/// Whoever is a member of a role can become it.
+/// A member of a role can become that role.
 #[tokio::test]
 async fn grant_is_refused_for_a_member_of_a_role_that_may_change_the_audit() {
     let f = Fixture::new().await;
@@ -70,9 +70,9 @@ async fn grant_is_refused_for_a_member_of_a_role_that_may_change_the_audit() {
     for of in ["pg_write_all_data", &owner, &writer] {
         run(&f, format!("GRANT \"{of}\" TO {between}")).await;
         let refused = grant(f.store(), &role).await.unwrap_err();
-        let told = refused.to_string();
-        assert!(matches!(refused, GrantError::Member { of: by, .. } if by == *of), "{told}");
-        assert!(told.contains("REVOKE"), "{told}");
+        let refusal = refused.to_string();
+        assert!(matches!(refused, GrantError::Member { of: by, .. } if by == *of), "{refusal}");
+        assert!(refusal.contains("REVOKE"), "{refusal}");
         run(&f, format!("REVOKE \"{of}\" FROM {between}")).await;
     }
     grant(f.store(), &role).await.unwrap();

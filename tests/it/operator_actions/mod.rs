@@ -117,8 +117,8 @@ impl Fixture {
     /// The same with so many first.
     async fn with_canary(&self, size: u32) -> i64 {
         let filter = json!(FailureFilter::default());
-        let asked = NewBulk { canary: Some(size), ..Self::new_bulk(BulkKind::Requeue, &filter) };
-        bulk::create(self.store(), &asked, BY).await.unwrap()
+        let new_bulk = NewBulk { canary: Some(size), ..Self::new_bulk(BulkKind::Requeue, &filter) };
+        bulk::create(self.store(), &new_bulk, BY).await.unwrap()
     }
 
     async fn bulk(&self, id: i64) -> Bulk {

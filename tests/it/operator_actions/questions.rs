@@ -15,8 +15,9 @@ use super::{BY, Fixture, now};
 async fn asks(f: &Fixture) -> i64 {
     f.sql("UPDATE sexton.jobs SET verify_task = 'charged'").await;
     let filter = json!(FailureFilter::default());
-    let asked = NewBulk { verify: Some("task"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
-    let id = bulk::create(f.store(), &asked, BY).await.unwrap();
+    let new_bulk =
+        NewBulk { verify: Some("task"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
+    let id = bulk::create(f.store(), &new_bulk, BY).await.unwrap();
     let scheduler = f.scheduler();
     // Selects, then asks.
     scheduler.run_once(now(2_000)).await.unwrap();
@@ -87,7 +88,7 @@ async fn an_unstarted_question_is_cancelled_and_its_execution_left() {
     assert_eq!(f.bulk(bulk).await.state, "done");
 }
 
-/// Whoever changed it wants what is there now, of which nothing was asked.
+/// The operator who edited the params wants those, and the question was about the old ones.
 #[tokio::test]
 async fn an_answer_for_outdated_params_is_ignored() {
     for happened in [true, false] {
@@ -184,21 +185,21 @@ async fn stopping_a_bulk_cancels_its_questions_first() {
     .await;
     while bulk::prune(f.store(), 30, 1_000, later).await.unwrap() > 0 {}
     assert_eq!(f.number("SELECT count(*) FROM sexton.bulks").await, 0);
-    let told =
+    let query =
         "SELECT count(*) FROM sexton.operator_actions WHERE actor = 'sexton' AND bulk_id = 1";
-    assert_eq!(f.number(told).await, 2);
+    assert_eq!(f.number(query).await, 2);
 }
 
-/// A command is asked outside of any transaction: the params may change under it.
+/// A verify command runs outside of any transaction: the params may change meanwhile.
 #[tokio::test]
 async fn a_command_answer_for_outdated_params_is_ignored() {
     for answer in [VerifyAnswer::Happened, VerifyAnswer::NotYet] {
         let f = Fixture::new().await;
         let id = f.failed(10).await;
         let filter = json!(FailureFilter::default());
-        let asked =
+        let new_bulk =
             NewBulk { verify: Some("command"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
-        let bulk = bulk::create(f.store(), &asked, BY).await.unwrap();
+        let bulk = bulk::create(f.store(), &new_bulk, BY).await.unwrap();
         f.scheduler().run_once(now(2_000)).await.unwrap();
         let seen: Value = sqlx::query_scalar("SELECT params FROM sexton.executions WHERE id = $1")
             .bind(id.get())

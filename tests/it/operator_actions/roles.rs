@@ -113,17 +113,17 @@ async fn roles_are_set_up_without_a_superuser_and_a_missing_right_is_named_with_
     assert!(refused.contains("CREATE SCHEMA sexton AUTHORIZATION mia"), "{refused}");
     dan.migrate().await.unwrap();
     let refused = grant_roles(&dan, DEFAULT_PREFIX).await.unwrap_err();
-    let told = refused.to_string();
-    assert!(matches!(refused, GrantError::MayNotCreate { .. }), "{told}");
+    let refusal = refused.to_string();
+    assert!(matches!(refused, GrantError::MayNotCreate { .. }), "{refusal}");
     assert!(
-        told.contains("CREATE ROLE sexton_owner NOLOGIN; CREATE ROLE sexton_service"),
-        "{told}"
+        refusal.contains("CREATE ROLE sexton_owner NOLOGIN; CREATE ROLE sexton_service"),
+        "{refusal}"
     );
     // One that may is not the owner.
     let refused = grant_roles(&eve, DEFAULT_PREFIX).await.unwrap_err();
     assert!(matches!(refused, GrantError::NotOwner { .. }), "{refused}");
     // Somebody with CREATEROLE runs what the message says.
-    let (_, statements) = told.split_once("run: ").unwrap();
+    let (_, statements) = refusal.split_once("run: ").unwrap();
     let (statements, _) = statements.split_once(" and then").unwrap();
     sql(eve.pool(), &statements.replace('…', "dan")).await;
     grant_roles(&dan, DEFAULT_PREFIX).await.unwrap();

@@ -1,8 +1,8 @@
 //! Cancels, against tasks that run, that are deaf, that wait, and that end at the same time.
 //!
 //! Where a cancel must arrive by its notification, the lease is an hour long: the first renewal, which
-//! would bring it too, is a quarter of an hour away. Where it must arrive without one, the row is
-//! written by hand, and nobody is told.
+//! would bring it too, is a quarter of an hour away. Where it must arrive without one, the test
+//! writes the row, without a notification.
 
 use sexton_tests::platform::{CommandOutput, Platform};
 
@@ -51,7 +51,7 @@ impl Scene {
         line.rsplit(' ').next().unwrap().to_owned()
     }
 
-    /// What a cancel that nobody is told of leaves in the row.
+    /// Requests a cancel in the row, without a notification.
     async fn cancel_in_silence(&self) {
         sqlx::query("UPDATE sexton.executions SET cancel_requested = true WHERE state = 'running'")
             .execute(self.platform.store().pool())
@@ -103,9 +103,9 @@ async fn a_cancel_reaches_a_task_on_either_of_two_workers_without_waiting_for_a_
     let done = scene.cancel(&two).await;
     assert!(done.status.success(), "{done}");
     until(&scene.platform, "sexton.executions WHERE state = 'cancelled' AND attempt = 1", 2).await;
-    // Each was told, in words that it could hear, and not killed.
-    let told = std::fs::read_to_string(scene.platform.folder().join("term")).unwrap();
-    assert_eq!(told, "term\nterm\n");
+    // Each task received SIGTERM, and nobody killed it.
+    let signals = std::fs::read_to_string(scene.platform.folder().join("term")).unwrap();
+    assert_eq!(signals, "term\nterm\n");
     assert!(!pids.iter().any(|pid| lives(pid)));
 }
 
@@ -123,7 +123,7 @@ async fn a_task_that_ignores_its_cancel_is_killed_after_the_grace() {
     scene.cancelled().await;
     assert!(!lives(&pid));
     assert_eq!(count(&scene.platform, "sexton.attempts WHERE signal = 9").await, 1);
-    // Asked for twice, it is said that it is over.
+    // A second cancel is refused: the execution has ended.
     assert_eq!(scene.cancel(&id).await.status.code(), Some(4));
 }
 
@@ -178,18 +178,18 @@ async fn a_cancel_and_an_end_at_the_same_time_agree_on_one_of_them() {
     // Over by itself at about the time at which the cancel comes.
     let scene = Scene::new(LONG_LEASE, "sleep 0.$(( $$ % 4 ))").await;
     scene.worker("w1", "4");
-    let mut asked = Vec::new();
+    let mut cancelled = Vec::new();
     for _ in 0..ALL {
         let id = scene.trigger().await;
         let done = scene.cancel(&id).await;
         let at_once = done.status.success() && done.stdout.contains("is cancelled");
-        asked.push((id, at_once, done));
+        cancelled.push((id, at_once, done));
     }
     let over = "sexton.executions WHERE state IN ('succeeded', 'cancelled') AND attempt = 1";
     until(&scene.platform, over, ALL as i64).await;
     scene.no_ticket_is_left().await;
     let runs = scene.ledger.runs();
-    for (id, at_once, done) in &asked {
+    for (id, at_once, done) in &cancelled {
         let row = scene.platform.sexton_json(&["executions", "show", id]).await;
         let key = row["idempotency_key"].as_str().unwrap();
         let key: String =

@@ -41,8 +41,8 @@ async fn start(platform: &Platform, kind: Start, name: &str, seconds: i64) -> Pr
     let log = program.log();
     let first = log.lines().find(|line| line.starts_with('{')).expect("a line of its log");
     let first: serde_json::Value = serde_json::from_str(first).unwrap();
-    let said: DateTime<Utc> = first["timestamp"].as_str().unwrap().parse().unwrap();
-    assert!(before <= said && said <= after, "{name} reads the right time: {first}");
+    let logged_at: DateTime<Utc> = first["timestamp"].as_str().unwrap().parse().unwrap();
+    assert!(before <= logged_at && logged_at <= after, "{name} reads the right time: {first}");
     program
 }
 

@@ -17,10 +17,10 @@ const CONSUME: &[u8] = &[0, 60, 0, 20];
 
 /// Waits until `/livez` says so; what else it says.
 pub(super) async fn until_alive(platform: &Platform, worker: &Program, alive: bool) -> String {
-    let said = format!("/livez says {alive}");
+    let what = format!("/livez says {alive}");
     platform
-        .eventually(&said, FINAL_TIMEOUT, async || {
-            worker.ask("/livez").await.filter(|(said, _)| *said == alive).map(|(_, body)| body)
+        .eventually(&what, FINAL_TIMEOUT, async || {
+            worker.ask("/livez").await.filter(|(status, _)| *status == alive).map(|(_, body)| body)
         })
         .await
 }

@@ -1,4 +1,4 @@
-//! A worker that is told to stop: it takes nothing new, lets short tasks end, and interrupts long ones at
+//! A worker that receives SIGTERM: it takes nothing new, lets short tasks end, and interrupts long ones at
 //! no cost. See `super::frozen` for a second signal.
 
 use sexton_tests::platform::{Platform, Program};

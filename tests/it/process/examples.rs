@@ -8,10 +8,10 @@ use crate::docs::{root, text};
 
 /// The catalogue of the examples, from its folder, with a mail server of the test's.
 fn catalogue(server: &Server) -> String {
-    let own = format!("smtp://127.0.0.1:{}", server.port);
+    let smtp_url = format!("smtp://127.0.0.1:{}", server.port);
     let folder = format!("\"{}/examples/tasks/", root().display());
-    let told = [("smtp://mailpit:1025", own.as_str()), ("\"tasks/", &folder)];
-    told.iter().fold(text("examples/tasks.toml"), |catalogue, (theirs, ours)| {
+    let replacements = [("smtp://mailpit:1025", smtp_url.as_str()), ("\"tasks/", &folder)];
+    replacements.iter().fold(text("examples/tasks.toml"), |catalogue, (theirs, ours)| {
         assert!(catalogue.contains(theirs), "{theirs} is not in it any more");
         catalogue.replace(theirs, ours)
     })

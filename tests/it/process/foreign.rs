@@ -30,8 +30,8 @@ async fn client() -> &'static str {
     PATH.get_or_init(|| async {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/install.sh");
         let done = Command::new("sh").arg(script).stdin(Stdio::null()).output().await.unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "the Python client is not to be had: {said}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "the Python client is not to be had: {stderr}");
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
     })
     .await

@@ -42,8 +42,8 @@ name = "a.asks"
 task = "ask"
 "#;
 
-/// An execution of long ago, made of another with its attempts and what they wrote; an action, too; and the last pass of
-/// retention was none of today's.
+/// An execution of long ago, made of another with its attempts and what they wrote; an action, too; and the last pass
+/// of retention was none of today's.
 const OF_LONG_AGO: &str = r#"
 CREATE TEMPORARY TABLE chosen AS
     SELECT execution_id AS id FROM sexton.attempt_output JOIN sexton.executions e ON e.id = execution_id
@@ -237,9 +237,9 @@ async fn work(granted: &Granted) {
     ] {
         granted.run(args).await;
     }
-    let told = platform.sexton_with(&granted.env()[..1], &["doctor"]).await;
+    let doctor = platform.sexton_with(&granted.env()[..1], &["doctor"]).await;
     for code in ["database_privileges", "rows_unread", "database_deaf"] {
-        assert!(!told.stdout.contains(code), "{told}");
+        assert!(!doctor.stdout.contains(code), "{doctor}");
     }
     // Retention: what ended two days ago goes with all that hangs on it, when a scheduler starts.
     for program in [&mut scheduler, &mut worker] {

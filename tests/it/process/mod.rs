@@ -47,9 +47,9 @@ pub(crate) async fn count(platform: &Platform, what: &str) -> i64 {
 
 /// Waits until `what` has exactly `wanted` rows.
 pub(crate) async fn until(platform: &Platform, what: &str, wanted: i64) {
-    let said = format!("{wanted} rows of {what}");
+    let description = format!("{wanted} rows of {what}");
     platform
-        .eventually(&said, FINAL_TIMEOUT, async || {
+        .eventually(&description, FINAL_TIMEOUT, async || {
             (count(platform, what).await == wanted).then_some(())
         })
         .await;

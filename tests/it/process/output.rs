@@ -1,4 +1,4 @@
-//! What tasks write, from their pipes to whoever looks: live, masked, bounded.
+//! The output of tasks, from their pipes to the reader: live, masked, bounded.
 
 use sexton_tests::platform::{Platform, Program};
 
@@ -38,10 +38,10 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
         test $SEXTON_ATTEMPT = 2";
     let (platform, _worker) = platform(script, &[("WORKER_MASK", "token-[0-9]+")]).await;
     let id = trigger(&platform).await;
-    // Nothing of it was recorded at the end: there is none yet.
+    // The worker records it before the attempt has ended.
     let begun = async || {
-        let told = platform.sexton(&["executions", "logs", &id]).await.stdout;
-        told.contains("err begun with ***").then_some(())
+        let stdout = platform.sexton(&["executions", "logs", &id]).await.stdout;
+        stdout.contains("err begun with ***").then_some(())
     };
     platform.eventually("the first line is shown", FINAL_TIMEOUT, begun).await;
     assert_eq!(
@@ -55,18 +55,18 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
         platform.database_url(),
         &["executions", "logs", "-f", id.as_str()],
     );
-    let mut told = vec![follower.line().await];
+    let mut stdout = vec![follower.line().await];
     touch(&platform, "go.1");
     until(&platform, "sexton.attempts WHERE number = 2 AND progress IS NOT NULL", 1).await;
     touch(&platform, "go.2");
-    while !told.last().unwrap().starts_with("— the execution is ") {
-        told.push(follower.line().await);
+    while !stdout.last().unwrap().starts_with("— the execution is ") {
+        stdout.push(follower.line().await);
     }
     assert_eq!(follower.end().await, 0);
-    let told: Vec<&str> = told.iter().map(|line| line.get(13..).unwrap_or(line)).collect();
+    let stdout: Vec<&str> = stdout.iter().map(|line| line.get(13..).unwrap_or(line)).collect();
     let attempt = ["err begun with ***", "out refused: ***"];
-    assert_eq!(told.iter().filter(|line| attempt.contains(line)).count(), 4, "{told:?}");
-    assert!(told.last().unwrap().ends_with("succeeded —"), "{told:?}");
+    assert_eq!(stdout.iter().filter(|line| attempt.contains(line)).count(), 4, "{stdout:?}");
+    assert!(stdout.last().unwrap().ends_with("succeeded —"), "{stdout:?}");
 
     let rows = "SELECT coalesce(string_agg(t, ' '), '') FROM (
         SELECT content AS t FROM sexton.attempt_output
@@ -100,9 +100,10 @@ async fn a_task_keeps_writing_while_the_database_delays_its_output() {
         (&lines[0]["text"], &lines[lines.len() - 1]["text"]),
         (&"first".into(), &"last".into())
     );
-    let kept: u64 = lines.iter().map(|line| line["text"].as_str().unwrap().len() as u64 + 1).sum();
-    assert_eq!(kept + output["dropped_bytes"].as_u64().unwrap(), 20_000_000 + 6 + 5);
-    assert!(kept <= 96 * 1024, "{kept}");
+    let kept_bytes: u64 =
+        lines.iter().map(|line| line["text"].as_str().unwrap().len() as u64 + 1).sum();
+    assert_eq!(kept_bytes + output["dropped_bytes"].as_u64().unwrap(), 20_000_000 + 6 + 5);
+    assert!(kept_bytes <= 96 * 1024, "{kept_bytes}");
 }
 
 #[tokio::test]
@@ -112,10 +113,10 @@ async fn binary_output_is_stored_and_shown_escaped() {
     let id = trigger(&platform).await;
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     for args in [&["executions", "logs", &id][..], &["executions", "logs", "-f", &id]] {
-        let told = platform.sexton(args).await;
-        assert!(told.status.success(), "{told}");
-        assert!(!told.stdout.chars().any(|c| c != '\n' && c.is_control()), "{args:?}");
-        assert!(told.stdout.contains("err \u{fffd}\\u{1b}[2J"), "{args:?}");
+        let output = platform.sexton(args).await;
+        assert!(output.status.success(), "{output}");
+        assert!(!output.stdout.chars().any(|c| c != '\n' && c.is_control()), "{args:?}");
+        assert!(output.stdout.contains("err \u{fffd}\\u{1b}[2J"), "{args:?}");
     }
 }
 

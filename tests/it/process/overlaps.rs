@@ -29,8 +29,8 @@ impl Scene {
         Self { platform, _schedulers: schedulers }
     }
 
-    async fn until(&self, which: &str, wanted: i64) {
-        until(&self.platform, &format!("sexton.executions WHERE {which}"), wanted).await;
+    async fn until(&self, condition: &str, wanted: i64) {
+        until(&self.platform, &format!("sexton.executions WHERE {condition}"), wanted).await;
     }
 
     async fn count(&self, what: &str) -> i64 {
@@ -228,13 +228,15 @@ async fn a_planner_round_that_fails_after_its_claims_logs_what_it_wrote() {
     late.insert(pool).await.unwrap();
     sqlx::raw_sql(crate::scheduler::REFUSE_ADMISSIONS).execute(pool).await.unwrap();
     let _scheduler = platform.start_scheduler("s", &[]).unwrap();
-    let told = async || {
+    let is_logged = async || {
         platform
             .logs()
             .contains("firings that will not run, by their jobs' misfire policies: 1")
             .then_some(())
     };
-    platform.eventually("the firing that will not run is told", FINAL_TIMEOUT, told).await;
+    platform
+        .eventually("the log names the firing that will not run", FINAL_TIMEOUT, is_logged)
+        .await;
     let refused = async || platform.logs().contains("no admission today").then_some(());
     platform.eventually("the round has failed", FINAL_TIMEOUT, refused).await;
 }

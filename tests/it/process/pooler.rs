@@ -103,8 +103,8 @@ async fn behind_a_pooler_that_gives_a_session_to_one_client_the_platform_works()
         let url = pooler.url().to_owned();
         drop(pooler);
         let gone = async || {
-            let asked = platform.sexton_with(&[("DATABASE_URL", &*url)], &["status"]).await;
-            (!asked.status.success()).then_some(())
+            let status = platform.sexton_with(&[("DATABASE_URL", &*url)], &["status"]).await;
+            (!status.status.success()).then_some(())
         };
         platform.eventually("the pooler is gone", DEADLINE, gone).await;
         if direct {

@@ -71,25 +71,25 @@ async fn status_reports_a_pool_without_workers_and_its_waiting_executions() {
     let mut worker = platform.start_worker("w1", &[]).unwrap();
     worker.ready().await;
     let warnings = async || platform.sexton_json(&["status"]).await["warnings"].clone();
-    let told = warnings().await;
-    assert_eq!(told.as_array().map(Vec::len), Some(1), "{told}");
+    let found = warnings().await;
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{found}");
     assert_eq!(
-        (&told[0]["kind"], &told[0]["pool"]),
+        (&found[0]["kind"], &found[0]["pool"]),
         (&"pool_without_workers".into(), &"reports".into())
     );
-    assert_eq!((&told[0]["waiting"], &told[0]["jobs"]), (&0.into(), &1.into()));
+    assert_eq!((&found[0]["waiting"], &found[0]["jobs"]), (&0.into(), &1.into()));
     trigger(&platform, "a.report", 2).await;
-    let told = warnings().await;
-    assert_eq!(told[0]["waiting"], 2);
-    assert!(told[0]["oldest_due_ms"].as_i64().is_some_and(|ms| ms >= 0), "{told}");
-    // People are told, too; the command has done what was asked.
+    let found = warnings().await;
+    assert_eq!(found[0]["waiting"], 2);
+    assert!(found[0]["oldest_due_ms"].as_i64().is_some_and(|ms| ms >= 0), "{found}");
+    // The text warns, too; the exit status is 0 all the same.
     let status = platform.sexton(&["status"]).await;
     assert!(status.status.success(), "{status}");
     assert!(
         status.stdout.contains("no worker takes tasks from pool reports: 2 wait there"),
         "{status}"
     );
-    // Neither a worker of another pool nor one that has said goodbye serves it.
+    // Neither a worker of another pool nor one that has stopped serves it.
     let mut other = platform.start_worker("w2", &[("WORKER_POOLS", "reports:3")]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
     platform

@@ -74,11 +74,11 @@ async fn retry_settings_of_the_job_override_the_catalogue_and_the_worker() {
     let mut platform = Platform::new().await.unwrap();
     let fails = "command = [\"/bin/false\"]";
     platform.catalogue(&format!(
-        "[tasks.told]\n{fails}\nretry = {{ max_retries = 2, delay = \"0s\" }}\n[tasks.plain]\n{fails}\n"
+        "[tasks.with_retry]\n{fails}\nretry = {{ max_retries = 2, delay = \"0s\" }}\n[tasks.plain]\n{fails}\n"
     ));
     let jobs = [
-        by_hand("of.job", "told", "retry = { max_retries = 0 }"),
-        by_hand("of.catalogue", "told", ""),
+        by_hand("of.job", "with_retry", "retry = { max_retries = 0 }"),
+        by_hand("of.catalogue", "with_retry", ""),
         by_hand("of.worker", "plain", "retry = { delay = \"0s\" }"),
     ];
     platform.apply(&jobs.concat()).await.unwrap();

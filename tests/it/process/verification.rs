@@ -101,9 +101,9 @@ impl Scene {
     }
 
     async fn wait_for_questions(&self, times: usize) {
-        let said = format!("it was asked {times} times");
-        let asked = async || (self.lines("asked").len() == times).then_some(());
-        self.platform.eventually(&said, FINAL_TIMEOUT, asked).await;
+        let what = format!("it was asked {times} times");
+        let is_complete = async || (self.lines("asked").len() == times).then_some(());
+        self.platform.eventually(&what, FINAL_TIMEOUT, is_complete).await;
     }
 
     fn go(&self) {
@@ -149,12 +149,16 @@ async fn a_verified_requeue_resolves_applied_effects_runs_missing_ones_and_repor
         ["resolved", "done", "left_alone", "refused"].map(|name| bulk["bulk"][name].clone());
     assert_eq!(counts, [json!(1), json!(1), json!(3), json!(0)]);
     let notes = bulk["refused"].to_string();
-    for said in ["neither true nor false", "could not be asked: exit_3", "handed back none"] {
-        assert!(notes.contains(said), "{said}: {notes}");
+    for note in ["neither true nor false", "its verify task failed: exit_3", "handed back none"] {
+        assert!(notes.contains(note), "{note}: {notes}");
     }
-    // The task finds what the failed one found, and the graveyard holds no question.
+    // The task finds what the failed one found, and no question is among the failed executions.
     let line = r#"shop.charge yes-1 shop.charge:yes-1 {"customer":4891}"#;
-    assert!(scene.lines("asked").iter().any(|asked| asked == line), "{:?}", scene.lines("asked"));
+    assert!(
+        scene.lines("asked").iter().any(|question| question == line),
+        "{:?}",
+        scene.lines("asked")
+    );
     until(
         &scene.platform,
         "sexton.executions WHERE state = 'failed' AND asks_about IS NOT NULL",
@@ -177,21 +181,21 @@ async fn a_single_requeue_or_edit_verifies_and_no_verify_is_recorded_in_the_audi
         scene.id("yes-2").await,
         scene.id("yes-3").await,
     ];
-    let told = scene.sexton(&["failed", "requeue", &yes], 0).await;
-    assert!(told.contains("1 had happened already"), "{told}");
+    let stdout = scene.sexton(&["failed", "requeue", &yes], 0).await;
+    assert!(stdout.contains("1 had happened already"), "{stdout}");
     assert_eq!(scene.row("yes-1").await, succeeded(2, "verified"));
     let again = scene.sexton(&["failed", "requeue", &yes], 4).await;
     assert!(again.contains("succeeded") && again.contains("resolve"), "{again}");
-    let told = scene.sexton(&["failed", "requeue", &no, "--attempt", "2"], 0).await;
-    assert!(told.contains("1 of 1 requeued"), "{told}");
-    // Before its question: the edit is done, and the effect is asked about.
+    let stdout = scene.sexton(&["failed", "requeue", &no, "--attempt", "2"], 0).await;
+    assert!(stdout.contains("1 of 1 requeued"), "{stdout}");
+    // Before its question: the edit is done, and the verify task runs.
     let edit = ["failed", "edit", &edited, "--params", "{}", "--reason", "typo", "--yes"];
     scene.sexton(&edit, 0).await;
     assert_eq!(scene.row("yes-3").await, succeeded(2, "verified"));
     scene.wait_for_questions(3).await;
     scene.sexton(&["failed", "requeue", &other, "--no-verify"], 2).await;
-    let told = ["failed", "requeue", &other, "--no-verify", "--reason", "looked myself"];
-    scene.sexton(&told, 0).await;
+    let stdout = ["failed", "requeue", &other, "--no-verify", "--reason", "looked myself"];
+    scene.sexton(&stdout, 0).await;
     until(
         &scene.platform,
         "sexton.executions WHERE execution_key IN ('no-1', 'yes-2') AND outcome = 'succeeded'",

@@ -105,10 +105,10 @@ async fn two_schedulers_after_a_jump_forward_begin_one_hold_and_claim_only_what_
         wanted.insert(12, late.to_owned());
         assert_eq!(f.by_the_hour(job).await, wanted, "{policy}");
     }
-    let deeds =
+    let actions =
         "SELECT count(*) FROM sexton.operator_actions WHERE actor = 'me' AND reason = 'looked at it'
                  AND action IN ('release_catch_up', 'end_hold')";
-    assert_eq!(f.number(deeds).await, 4);
+    assert_eq!(f.number(actions).await, 4);
     // It is over: what is late is caught up again.
     let after = planner.run_once(now(12 * HOUR + 600 + 2 * HOUR)).await.unwrap();
     assert_eq!((after.held, after.claimed), (0, 3));
@@ -150,7 +150,7 @@ async fn an_absence_up_to_the_limit_is_caught_up_automatically() {
     for (policy, job) in jobs {
         assert_eq!(f.by_the_hour(job).await, expected(policy, 2 * HOUR), "{policy}");
     }
-    // Whoever looks every few seconds sees no jump, and does not write at each look.
+    // A planner that reads the clock every few seconds sees no jump, and does not write each time.
     for second in [1, 6, 7, 12] {
         planner.run_once(now(2 * HOUR + second)).await.unwrap();
     }
@@ -281,7 +281,7 @@ async fn released_firings_follow_the_overlap_policy_of_their_job() {
     assert_eq!(f.number(waiting).await, 2);
 }
 
-/// Whoever set them aside has moved their cursors to their ends, and somebody has paused and resumed one.
+/// The planner that set the firings aside moved their cursors to the end; an operator paused and resumed one job.
 #[tokio::test]
 async fn a_single_held_firing_keeps_its_lateness() {
     let f = Fixture::without_broker().await;
@@ -300,7 +300,7 @@ async fn a_single_held_firing_keeps_its_lateness() {
         once("late", 10, newest),
     ];
     f.apply(&specs, 0).await;
-    // Past by days, and due since it was asked for: late by less than the window of a day, or by more.
+    // Past by days, and due since its apply: late by less than the window of a day, or by more.
     f.apply(&[once("asked.for", -48, newest)], 10 * HOUR).await;
     f.apply(&[once("asked.early", -48, newest)], 3 * HOUR).await;
     assert_eq!(planner.run_once(now(30 * HOUR + 600)).await.unwrap().held, 6);
@@ -369,6 +369,6 @@ async fn the_second_of_two_concurrent_operators_finds_nothing_and_reports_it() {
         free
     );
     assert_eq!((one.jobs + two.jobs, one.claimed + two.claimed), (3, 6));
-    let deeds = "SELECT count(*) FROM sexton.operator_actions WHERE action = 'release_catch_up'";
-    assert_eq!(f.number(deeds).await, 3);
+    let releases = "SELECT count(*) FROM sexton.operator_actions WHERE action = 'release_catch_up'";
+    assert_eq!(f.number(releases).await, 3);
 }

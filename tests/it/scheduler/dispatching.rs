@@ -92,15 +92,15 @@ async fn two_missing_answers_delay_the_others_for_ten_seconds() {
     let scene = Scene::new().await;
     scene.proxy.swallow_answers_matching(b"-- mark_published", 2);
     for given_up in [2, 4] {
-        // Their marks stay owed, and their connection is lost.
+        // Their rows stay unmarked, and their connection is lost.
         scene.hand_over(2).await;
         scene.until("in the queue", given_up, Duration::from_secs(5)).await;
-        let told = async {
+        let outage = async {
             while scene.readiness.is_ready() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(Duration::from_secs(15), told).await.expect("a missing answer is an outage");
+        timeout(Duration::from_secs(15), outage).await.expect("a missing answer is an outage");
         scene.database.record_success();
     }
     scene.hand_over(2).await;

@@ -52,9 +52,9 @@ async fn a_job_whose_last_executions_failed_is_paused_instead_of_fired_by_one_of
     let (one, two) = tokio::join!(one.run_once(now(0)), two.run_once(now(0)));
     assert_eq!(one.unwrap().claimed + two.unwrap().claimed, 0);
     assert_eq!(f.number(PAUSED).await, 1);
-    let deeds =
+    let actions =
         "SELECT count(*) FROM sexton.operator_actions WHERE action = 'pause' AND actor = 'sexton'";
-    assert_eq!(f.number(deeds).await, 1);
+    assert_eq!(f.number(actions).await, 1);
     // Resumed, the job counts anew; the firing that was due is recorded as skipped by that pause.
     resume(f.db.store(), "the.job", BY, now(30)).await.unwrap();
     let gap = "SELECT count(*) FROM sexton.gaps WHERE reason = 'paused' AND actor = 'sexton' AND count = 1";

@@ -150,10 +150,10 @@ impl Fixture {
             .get(0)
     }
 
-    /// `state/attempt`, with `, owed` while its ticket is.
+    /// `state/attempt`, with `, unpublished` while its ticket is.
     async fn state(&self, id: ExecutionId) -> String {
         let text = "state || '/' || attempt || CASE WHEN ticket_published_at IS NULL
-                    AND state IN ('pending', 'retrying', 'failed') THEN ', owed' ELSE '' END";
+                    AND state IN ('pending', 'retrying', 'failed') THEN ', unpublished' ELSE '' END";
         self.column(id, &format!("({text})")).await.unwrap()
     }
 

@@ -267,7 +267,7 @@ async fn a_prune_stopped_among_bulks_reports_itself_incomplete() {
     let (passed, ()) = tokio::time::timeout(std::time::Duration::from_mins(1), both).await.unwrap();
     let PrunerReport::Pass(pruned) = passed.unwrap() else { panic!("a pass was due") };
     assert!(!pruned.complete && (1..60_000).contains(&pruned.other), "{pruned:?}");
-    // Whoever comes next goes on with the rest.
+    // The next pruner goes on with the rest.
     let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert!(pruned.complete);
     assert_eq!(f.number("SELECT count(*) FROM sexton.bulks").await, 0);

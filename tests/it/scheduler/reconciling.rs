@@ -33,8 +33,8 @@ async fn a_ticket_lost_with_its_queue_is_republished_only_after_the_grace() {
     f.raw.channel.queue_delete((*queue).into(), QueueDeleteOptions::default()).await.unwrap();
     assert_eq!(reconciler(&f).run_once(now(GRACE)).await.unwrap().unaccounted, 0);
     let reconciled = reconciler(&f).run_once(now(GRACE + 1)).await.unwrap();
-    assert_eq!((reconciled.unaccounted, reconciled.owed_again), (1, 1));
-    assert_eq!(f.state(id).await, "pending/1, owed");
+    assert_eq!((reconciled.unaccounted, reconciled.marked_unpublished), (1, 1));
+    assert_eq!(f.state(id).await, "pending/1, unpublished");
     assert_eq!(f.relay().run_once(now(GRACE + 1)).await.unwrap().marked, 1);
     assert_eq!(f.tickets().await, [ticket_of(id, 1)]);
     assert_eq!(reconciler(&f).run_once(now(GRACE + 2)).await.unwrap().unaccounted, 0);
@@ -46,13 +46,13 @@ async fn the_reconciler_s_grace_doubles_each_time_a_ticket_is_missed() {
     published(&f, 0).await;
     f.tickets().await;
     let first = GRACE + 1;
-    assert_eq!(reconciler(&f).run_once(now(first)).await.unwrap().owed_again, 1);
+    assert_eq!(reconciler(&f).run_once(now(first)).await.unwrap().marked_unpublished, 1);
     f.relay().run_once(now(first)).await.unwrap();
     f.tickets().await;
     let patient = reconciler(&f).run_once(now(first + GRACE + 1)).await.unwrap();
-    assert_eq!(patient.owed_again, 0);
+    assert_eq!(patient.marked_unpublished, 0);
     let missed = reconciler(&f).run_once(now(first + 2 * GRACE + 1)).await.unwrap();
-    assert_eq!(missed.owed_again, 1);
+    assert_eq!(missed.marked_unpublished, 1);
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_ticket_waiting_in_a_long_queue_is_not_republished() {
     let f = Fixture::new().await;
     let id = published(&f, 0).await;
     let reconciled = reconciler(&f).run_once(now(10 * GRACE)).await.unwrap();
-    assert_eq!((reconciled.unaccounted, reconciled.owed_again), (1, 0));
+    assert_eq!((reconciled.unaccounted, reconciled.marked_unpublished), (1, 0));
     assert_eq!(f.state(id).await, "pending/1");
 }
 
@@ -74,8 +74,8 @@ async fn a_ticket_overtaken_by_younger_ones_is_republished() {
     let job = sexton_model::id::JobId::new(job);
     f.insert(NewExecution::new(job, State::Running, at(500)).published()).await;
     let reconciled = reconciler(&f).run_once(now(700)).await.unwrap();
-    assert_eq!(reconciled.owed_again, 1, "the queue is not empty, but it is younger");
-    assert_eq!(f.state(lost).await, "pending/1, owed");
+    assert_eq!(reconciled.marked_unpublished, 1, "the queue is not empty, but it is younger");
+    assert_eq!(f.state(lost).await, "pending/1, unpublished");
     assert_eq!(f.state(waiting).await, "pending/1");
 }
 

@@ -148,7 +148,7 @@ async fn a_ticket_that_is_always_refused_delays_its_destination_by_half_a_minute
     let longest = f.namespace.retry(LONGEST_DELAY_MS);
     f.declare(&longest, Some(0)).await;
     let far = f.insert(NewExecution::new(job, State::Retrying, at(86_400)).attempt(2)).await;
-    let unpublished = async |id: ExecutionId| f.state(id).await.ends_with("owed");
+    let unpublished = async |id: ExecutionId| f.state(id).await.ends_with("unpublished");
     let relay = f.relay();
     let (mut waited, mut one, mut alone) = (Vec::new(), None, 0);
     for second in 0..900 {
@@ -249,7 +249,7 @@ async fn a_send_that_hangs_holds_up_its_own_destination_only() {
         // Longer than a destination rests.
         second += 40;
     }
-    assert_eq!(f.state(hung).await, "pending/1, owed");
+    assert_eq!(f.state(hung).await, "pending/1, unpublished");
     drop(f);
     rabbit.end().await.unwrap();
 }

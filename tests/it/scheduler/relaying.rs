@@ -1,4 +1,4 @@
-//! The relay: every owed ticket, to the right place, in nominal order, not more often than needed.
+//! The relay: every unpublished ticket, to the right place, in nominal order, not more often than needed.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn a_mark_changes_nothing_in_a_row_that_has_moved_on() {
     let id = f.execution(State::Pending, 0).await;
     sqlx::query("UPDATE sexton.executions SET rev = rev + 1").execute(f.db.pool()).await.unwrap();
     assert_eq!(mark_published(&f.store(), &[(id, 1)], now(1)).await.unwrap(), 0);
-    assert_eq!(f.state(id).await, "pending/1, owed");
+    assert_eq!(f.state(id).await, "pending/1, unpublished");
     assert_eq!(mark_published(&f.store(), &[(id, 2)], now(1)).await.unwrap(), 1);
     assert_eq!(mark_published(&f.store(), &[(id, 2)], now(2)).await.unwrap(), 0);
 }
@@ -125,7 +125,7 @@ async fn a_refused_ticket_backs_off_and_delays_no_other() {
     let relayed = relay.run_once(now(0)).await.unwrap();
     assert_eq!((relayed.marked, relayed.postponed), (1, 1));
     assert_eq!(f.state(good).await, "pending/1");
-    assert_eq!(f.state(refused).await, "pending/1, owed");
+    assert_eq!(f.state(refused).await, "pending/1, unpublished");
     assert_eq!(relay.run_once(now(4)).await.unwrap().taken, 0);
     assert_eq!(relay.run_once(now(5)).await.unwrap().postponed, 1);
     assert_eq!(relay.run_once(now(14)).await.unwrap().taken, 0, "twice as long now");

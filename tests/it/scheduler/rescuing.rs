@@ -59,7 +59,7 @@ async fn a_lost_attempt_is_retried_at_once_and_the_relay_is_notified() {
     let relay = Arc::default();
     let rescued = Observer::new(&f, &relay).waits_for_a_lease(21).await;
     assert_eq!((rescued.watched, rescued.found, rescued.lost), (1, 1, 1));
-    assert_eq!(f.state(id).await, "retrying/2, owed");
+    assert_eq!(f.state(id).await, "retrying/2, unpublished");
     let due = f.column(id, "(next_attempt_at <= to_timestamp(1800000021))").await;
     assert_eq!(due.as_deref(), Some("true"));
     assert_eq!(f.column(id, "crashes_used").await.as_deref(), Some("1"));
@@ -84,7 +84,7 @@ async fn the_rescuer_leaves_a_running_lease_alone() {
 async fn the_rescuer_ends_an_attempt_after_one_lease_by_its_own_clock_whatever_the_database_clock_says()
  {
     let hour = 3_600;
-    for (seconds, told) in [
+    for (seconds, settled) in [
         ([60, 61, 80], "ahead by a minute"),
         ([hour, hour + 1, hour + 20], "ahead by an hour"),
         ([-hour, 1 - hour, 20 - hour], "back by an hour"),
@@ -96,11 +96,15 @@ async fn the_rescuer_ends_an_attempt_after_one_lease_by_its_own_clock_whatever_t
         let observer = Observer::new(&f, &Arc::default());
         observer.round(0, 0).await;
         for (millis, second) in [1_000, 2_000, 19_999].into_iter().zip(seconds) {
-            assert_eq!(observer.round(millis, second).await.found, 0, "{told}, after {millis} ms");
+            assert_eq!(
+                observer.round(millis, second).await.found,
+                0,
+                "{settled}, after {millis} ms"
+            );
         }
-        assert_eq!(f.state(id).await, "running/1", "{told}");
-        assert_eq!(observer.round(20_000, seconds[2]).await.lost, 1, "{told}");
-        assert_eq!(f.state(id).await, "retrying/2, owed", "{told}");
+        assert_eq!(f.state(id).await, "running/1", "{settled}");
+        assert_eq!(observer.round(20_000, seconds[2]).await.lost, 1, "{settled}");
+        assert_eq!(f.state(id).await, "retrying/2, unpublished", "{settled}");
     }
 }
 
@@ -177,7 +181,7 @@ async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_cl
     assert_eq!(observer.round(59_999, 3_600).await.found, 0);
     assert_eq!(observer.round(60_000, 59).await.found, 0, "not over by the database's clock");
     assert_eq!(observer.round(60_000, 61).await.lost, 1);
-    assert_eq!(f.state(id).await, "retrying/2, owed");
+    assert_eq!(f.state(id).await, "retrying/2, unpublished");
 }
 
 #[tokio::test]
@@ -191,11 +195,11 @@ async fn the_rescuer_observes_anew_on_another_server() {
     // A standby that takes over may lack the last renewals, so nothing that was seen before counts.
     let mut elsewhere = seen.clone();
     elsewhere[0].renewed.server += TimeDelta::microseconds(1);
-    let which = LossGrounds::Unrenewed(&elsewhere);
-    let found = lost_attempts::find(&f.store(), &which, 10).await.unwrap();
+    let grounds = LossGrounds::Unrenewed(&elsewhere);
+    let found = lost_attempts::find(&f.store(), &grounds, 10).await.unwrap();
     let verdict = Decision::Fail { used: found[0].used };
     let lost = [(found[0].clone(), verdict)];
-    let ended = lost_attempts::settle(&f.store(), &which, &lost, now(100)).await.unwrap();
+    let ended = lost_attempts::settle(&f.store(), &grounds, &lost, now(100)).await.unwrap();
     assert_eq!(ended, []);
     assert_eq!(f.state(id).await, "running/1");
     assert_ne!(
@@ -212,7 +216,7 @@ async fn an_execution_that_loses_its_workers_over_the_budget_is_parked() {
     execution.crashes_used = 1;
     let id = f.insert(execution).await;
     Observer::new(&f, &Arc::default()).waits_for_a_lease(21).await;
-    assert_eq!(f.state(id).await, "failed/3, owed");
+    assert_eq!(f.state(id).await, "failed/3, unpublished");
     assert_eq!(f.column(id, "error_class").await.as_deref(), Some("lost"));
 }
 

@@ -52,9 +52,9 @@ async fn gaps(f: &Fixture) -> Vec<(String, String, String, i32)> {
     let job = job(f).await.id;
     let mut gaps: Vec<Gap> = sexton_store::gaps::list_by_job(f.db.store(), job, 100).await.unwrap();
     gaps.reverse();
-    let told = |at: DateTime<Utc>| at.format("%m-%d %H:%M:%S").to_string();
+    let written = |at: DateTime<Utc>| at.format("%m-%d %H:%M:%S").to_string();
     gaps.into_iter()
-        .map(|gap| (gap.reason, told(gap.first_firing), told(gap.last_firing), gap.count))
+        .map(|gap| (gap.reason, written(gap.first_firing), written(gap.last_firing), gap.count))
         .collect()
 }
 
@@ -333,14 +333,14 @@ async fn a_past_instant_is_refused_or_runs_at_once_when_allowed() {
     let refused = try_apply(&f, &once, instant("2026-04-01T00:00:00Z")).await.unwrap_err();
     let ApplyError::Problems(problems) = refused else { panic!("{refused}") };
     assert!(problems[0].message.contains("past = \"run\""), "{}", problems[0]);
-    let asked = JobSpec { past: PastPolicy::Run, ..once.clone() };
-    apply(&f, &asked, "2026-04-01T00:00:00Z").await;
+    let runs_past = JobSpec { past: PastPolicy::Run, ..once.clone() };
+    apply(&f, &runs_past, "2026-04-01T00:00:00Z").await;
     let (planner, _dispatcher) = f.planner();
     planner.run_once(Some(instant("2026-04-01T00:00:01Z"))).await.unwrap();
     assert_eq!(keys(&f).await, ["once-2026-01-01T08:00:00Z"]);
     assert_eq!(job(&f).await.next_fire_at, None);
-    // Applied again as it stands it is no news, whatever is said of the past.
-    apply(&f, &asked, "2026-05-01T00:00:00Z").await;
+    // Applying the same definition again changes nothing, whatever `past` says.
+    apply(&f, &runs_past, "2026-05-01T00:00:00Z").await;
     apply(&f, &once, "2026-05-01T00:00:00Z").await;
     planner.run_once(Some(instant("2026-05-01T00:00:01Z"))).await.unwrap();
     assert_eq!(keys(&f).await.len(), 1);

@@ -88,8 +88,8 @@ async fn a_scheduler_logs_that_it_waits_for_the_broker_and_when_it_starts_workin
     proxy.pass();
     scheduler.ready().await;
     let count = || scheduler.log().matches("the scheduler is at work").count();
-    let said = async || (count() > 0).then_some(());
-    platform.eventually("it says that it works", DEADLINE, said).await;
+    let is_logged = async || (count() > 0).then_some(());
+    platform.eventually("it says that it works", DEADLINE, is_logged).await;
     scheduler.terminate();
     assert!(scheduler.exit(DEADLINE).await.success());
     assert_eq!(scheduler.log().matches("the scheduler is at work").count(), 1);

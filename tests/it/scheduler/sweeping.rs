@@ -126,7 +126,7 @@ async fn a_sweep_removes_the_parked_copy_of_a_requeued_execution() {
     let tally = pass(&f).await;
     assert_eq!((tally.removed, tally.failed), (1, 0));
     assert_eq!(parked_messages(&f).await, []);
-    assert_eq!(f.state(id).await, "pending/1, owed");
+    assert_eq!(f.state(id).await, "pending/1, unpublished");
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_requeued_ticket_that_the_broker_parks_again_fails_its_execution_again
     let tally = pass(&f).await;
     // The copy from before the requeue goes as well, in whatever order the two come.
     assert_eq!((tally.kept, tally.failed, tally.removed), (0, 1, 2));
-    assert_eq!(f.state(id).await, "failed/3, owed");
+    assert_eq!(f.state(id).await, "failed/3, unpublished");
     f.relay().run_once(now(152)).await.unwrap();
     assert_eq!(parked_messages(&f).await, [ticket_of(id, 3)]);
 }
@@ -206,8 +206,8 @@ async fn a_ticket_that_the_broker_parked_fails_its_execution() {
     let sweep = Sweep::new(f.store(), link, publisher, Arc::clone(&relay), stop);
     let tally = pass_of(&sweep).await;
     assert_eq!((tally.kept, tally.failed, tally.removed), (0, 1, 1));
-    assert!(pin!(relay.notified()).enable(), "the relay is told");
-    assert_eq!(f.state(id).await, "failed/2, owed");
+    assert!(pin!(relay.notified()).enable(), "the relay is woken");
+    assert_eq!(f.state(id).await, "failed/2, unpublished");
     assert_eq!(f.column(id, "error_class").await.as_deref(), Some("delivery_limit"));
     assert_eq!(f.state(other).await, "pending/1");
     // What the broker parked is gone; the row's own message bears the next number.
@@ -233,7 +233,7 @@ async fn a_requeue_survives_a_sweep_that_died_before_removing_the_parked_message
     requeue(&store, id, seen, by, now(101)).await.unwrap();
     let tally = pass(&f).await;
     assert_eq!((tally.kept, tally.failed, tally.removed), (0, 0, 1));
-    assert_eq!(f.state(id).await, "pending/2, owed");
+    assert_eq!(f.state(id).await, "pending/2, unpublished");
     f.relay().run_once(now(102)).await.unwrap();
     assert_eq!(f.tickets().await, [ticket_of(id, 2)]);
 }
@@ -263,7 +263,7 @@ async fn a_purged_failed_queue_is_refilled_from_the_rows() {
     put(&f, Some(&ids[1].to_string()), Some(1), "the only one left").await;
     let sweep = sweep(&f);
     let tally = pass_of(&sweep).await;
-    assert_eq!((tally.kept, tally.owed_again), (1, 2));
+    assert_eq!((tally.kept, tally.marked_unpublished), (1, 2));
     assert_eq!(f.relay().run_once(now(100)).await.unwrap().marked, 2);
     assert_eq!(sweep.run_once(now(101)).await.unwrap(), SweepReport::NotDue);
     let mut left = parked_messages(&f).await;
@@ -279,10 +279,10 @@ async fn a_row_whose_message_was_published_while_the_pass_ran_is_not_judged() {
     let id = f.execution(State::Failed, 0).await;
     alter(&f, "ticket_published_at = to_timestamp(1800000100)").await;
     let tally = pass(&f).await;
-    assert_eq!((tally.complete, tally.owed_again), (true, 0));
+    assert_eq!((tally.complete, tally.marked_unpublished), (true, 0));
     alter(&f, "ticket_published_at = to_timestamp(1800000099)").await;
-    assert_eq!(pass(&f).await.owed_again, 1);
-    assert_eq!(f.state(id).await, "failed/1, owed");
+    assert_eq!(pass(&f).await.marked_unpublished, 1);
+    assert_eq!(f.state(id).await, "failed/1, unpublished");
 }
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn a_deleted_failed_queue_is_declared_again_and_filled_from_the_rows() {
         .await
         .unwrap();
     let tally = pass(&f).await;
-    assert_eq!(tally.owed_again, 1);
+    assert_eq!(tally.marked_unpublished, 1);
     f.relay().run_once(now(100)).await.unwrap();
     assert_eq!(parked_messages(&f).await, [ticket_of(id, 1)]);
 }

@@ -46,8 +46,8 @@ impl Scene {
     /// Sets the clock by so many seconds, and shows that it is.
     async fn set_clock(&mut self, by: i64) {
         let now = async || -> DateTime<Utc> {
-            let asked = sqlx::query_scalar("SELECT now()");
-            asked.fetch_one(self.platform.store().pool()).await.unwrap()
+            let query = sqlx::query_scalar("SELECT now()");
+            query.fetch_one(self.platform.store().pool()).await.unwrap()
         };
         let before = (now().await, Instant::now());
         self.postgres.set_clock(self.off + by).unwrap();
@@ -123,7 +123,7 @@ pub(super) async fn is_tried_again(machine: Machine) {
     let mut scene = Scene::new("[ $SEXTON_ATTEMPT = 1 ] && sleep 300").await;
     let _scheduler = scene.scheduler("s1").await;
     for (round, by) in [HOUR, -HOUR, -HOUR].into_iter().enumerate() {
-        // A name for each: none takes the seat of another.
+        // A name for each: none takes the instance lock of another.
         let mut doomed = scene.worker(&format!("doomed{round}")).await;
         scene.begin(1).await;
         let mut heir = scene.worker(&format!("heir{round}")).await;

@@ -76,7 +76,7 @@ async fn made_as_old_as_they_are(platform: &Platform) {
     .unwrap();
 }
 
-/// What `sexton status` tells: how many tickets are owed, and for how many seconds.
+/// What `sexton status` shows: how many tickets are unpublished, and for how many seconds.
 async fn unpublished_tickets(platform: &Platform) -> (i64, i64) {
     let status = platform.sexton_json(&["status"]).await;
     assert_eq!(status["broker"]["reachable"], false, "{status}");
@@ -194,8 +194,8 @@ async fn firings_of_an_hour_without_a_broker_are_claimed_logged_and_published_in
     assert_claims_go_on(&platform).await;
     made_as_old_as_they_are(&platform).await;
     let least = count(&platform, UNPUBLISHED).await;
-    let (told, age_s) = unpublished_tickets(&platform).await;
-    assert!((least..least + 1000).contains(&told), "{told} of {least} are told");
+    let (shown_count, age_s) = unpublished_tickets(&platform).await;
+    assert!((least..least + 1000).contains(&shown_count), "{shown_count} of {least} are shown");
     assert!((3590..5400).contains(&age_s), "the oldest for {age_s} s");
     let shown = platform.sexton(&["status"]).await.stdout;
     assert!(shown.contains("not published, the oldest for 1 h"), "{shown}");

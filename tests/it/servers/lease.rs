@@ -35,7 +35,7 @@ async fn an_attempt_that_died_with_its_worker_and_guard_is_retried_soon_after_it
     is_tried_again(Machine::Shared).await;
 }
 
-/// No seat tells of the death: the successor has another name. So the lease does.
+/// The successor has another name, so no instance lock shows the death; the lease does.
 pub(super) async fn is_tried_again(machine: Machine) {
     let mut platform = Platform::new().await.unwrap();
     let ledger = Ledger::new(&platform, "[ $SEXTON_ATTEMPT = 1 ] && sleep 300");

@@ -50,7 +50,7 @@ enum Machine {
     /// All other tests, and perhaps more: no time can be guaranteed.
     Shared,
     /// Nothing else.
-    Own,
+    Dedicated,
 }
 
 impl Machine {
@@ -58,7 +58,7 @@ impl Machine {
     fn within(self, promised: Duration) -> Duration {
         match self {
             Self::Shared => FINAL_TIMEOUT,
-            Self::Own => promised,
+            Self::Dedicated => promised,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Queues that take no messages: failed queues and delay queues, under a policy of RabbitMQ.
 //!
 //! A slot must not wait for them. So there are many more messages that want to go there than the worker has slots, and
-//! what is asked is that other tasks run all the same, that the messages are all there afterwards, and that people
-//! learn of it.
+//! the tests assert that other tasks run all the same, that all messages are there afterwards, and that the platform
+//! reports it.
 
 use std::collections::BTreeSet;
 

@@ -46,9 +46,9 @@ async fn without_its_own_clock_a_worker_runs_a_task_beside_another() {
 
 #[tokio::test]
 async fn a_task_that_starts_on_an_old_lease_runs_beside_another() {
-    let asked = [Op::Ask { worker: 0, cut: Cut::After }];
+    let open_at_0 = [Op::Ask { worker: 0, cut: Cut::After }];
     let again = [Op::Ask { worker: 0, cut: CUT }];
-    let ops = [&DELIVERED[..], &asked, &PASSES, &again, &TAKEN_OVER].concat();
+    let ops = [&DELIVERED[..], &open_at_0, &PASSES, &again, &TAKEN_OVER].concat();
     needed(Parts { renewal_first: false, ..Parts::ALL }, &ops, "run at the same time").await;
 }
 
@@ -72,7 +72,7 @@ async fn without_republishing_a_sweep_leaves_a_failed_execution_without_its_mess
         Op::Lose { queue: Queue::Failed, message: 0 },
     ];
     let ops = [&DELIVERED[..], &parked].concat();
-    needed(Parts { sweep_owes: false, ..Parts::ALL }, &ops, "0 messages are parked").await;
+    needed(Parts { sweep_republishes: false, ..Parts::ALL }, &ops, "0 messages are parked").await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use sexton_tests::simulation::{
 /// Fails if an invariant is violated after these operations, or on the way to the end that follows;
 /// or if one of the operations no longer changes anything.
 async fn holds_after(ops: &[Op]) {
-    let broken = SimulationRunner::create().await.unwrap().run_kept(ops).await.unwrap();
+    let broken = SimulationRunner::create().await.unwrap().run_keeping_database(ops).await.unwrap();
     assert!(broken.is_none(), "{broken:?}");
 }
 

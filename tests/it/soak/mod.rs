@@ -45,14 +45,14 @@ async fn a_short_soak_drains_its_load_and_names_what_would_grow() {
     let outcome = a_few_seconds().await;
     assert!(outcome.drained_per_s > 0.0 && outcome.executions >= 20, "{outcome:?}");
     assert!(outcome.removed > 0 && outcome.requeued > 0 && outcome.discarded > 0, "{outcome:?}");
-    let deeds = outcome.requeued + outcome.discarded + outcome.cancelled;
-    assert_eq!(outcome.audited, deeds, "{outcome:?}");
+    let actions = outcome.requeued + outcome.discarded + outcome.cancelled;
+    assert_eq!(outcome.audited, actions, "{outcome:?}");
     let last = outcome.samples.last().unwrap();
     assert_eq!(last.processes.len(), 4);
     for table in ["jobs", "executions", "attempts", "operator_actions"] {
         assert!(last.tables.contains_key(table), "{table} was not looked at: {last:?}");
     }
-    assert_eq!(last.queues.keys().collect::<Vec<_>>(), ["failed", "ladder", "main"]);
+    assert_eq!(last.queues.keys().collect::<Vec<_>>(), ["delay", "failed", "main"]);
 
     let leaking = growing(&outcome.samples, |sample, at_s| {
         let worker = sample.processes.get_mut("worker-2").unwrap();

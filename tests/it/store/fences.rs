@@ -60,7 +60,7 @@ async fn a_mark_finds_only_the_revision_it_was_published_for() {
 }
 
 #[tokio::test]
-async fn a_firing_is_claimed_once_whoever_tries() {
+async fn a_firing_is_claimed_once_by_many_planners() {
     let fixture = Fixture::new().await;
     let first = fixture.claim("cron-2026-01-01T00:00:00Z").await;
     let again = sexton_store::firing::Claim {

@@ -22,8 +22,8 @@ pub(super) async fn seen(fixture: &Fixture) -> Vec<RunningAttempt> {
 }
 
 /// Ends what counts as lost at `second`; returns how many attempts that were.
-async fn rescue(fixture: &Fixture, which: &LossGrounds<'_>, second: i64) -> usize {
-    let found = lost_attempts::find(fixture.store(), which, 100).await.unwrap();
+async fn rescue(fixture: &Fixture, grounds: &LossGrounds<'_>, second: i64) -> usize {
+    let found = lost_attempts::find(fixture.store(), grounds, 100).await.unwrap();
     let now = Some(at(second));
     let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
     let decided = |one: LostAttempt| {
@@ -32,7 +32,7 @@ async fn rescue(fixture: &Fixture, which: &LossGrounds<'_>, second: i64) -> usiz
         (one, verdict)
     };
     let verdicts: Vec<_> = found.into_iter().map(decided).collect();
-    lost_attempts::settle(fixture.store(), which, &verdicts, now).await.unwrap().len()
+    lost_attempts::settle(fixture.store(), grounds, &verdicts, now).await.unwrap().len()
 }
 
 #[tokio::test]
@@ -60,14 +60,14 @@ async fn a_renewal_between_the_rescuer_s_look_and_its_write_wins() {
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
     let seen = seen(&fixture).await;
-    let which = LossGrounds::Unrenewed(&seen);
-    let found = lost_attempts::find(fixture.store(), &which, 100).await.unwrap();
+    let grounds = LossGrounds::Unrenewed(&seen);
+    let found = lost_attempts::find(fixture.store(), &grounds, 100).await.unwrap();
     assert_eq!(found.len(), 1);
     // Nobody has ended the attempt yet. The database's clock stands still: the renewal writes what stood there.
     assert!(matches!(renewed(&fixture, held, 0).await, Renewal::Renewed { .. }));
     let verdict = decide(AttemptEnd::Lost, LOST, found[0].used, &RetryPolicy::default(), 0.5);
     let found = [(found[0].clone(), verdict)];
-    let ended = lost_attempts::settle(fixture.store(), &which, &found, Some(at(21))).await;
+    let ended = lost_attempts::settle(fixture.store(), &grounds, &found, Some(at(21))).await;
     assert!(ended.unwrap().is_empty());
     assert_eq!(fixture.state(id).await, "running/1");
 }
@@ -122,9 +122,10 @@ async fn a_lost_attempt_is_judged_by_the_budget_that_its_worker_wrote_down() {
             .await
             .unwrap();
         let id = fixture.claim(&format!("{}-{job:?}", offer.max_crashes)).await;
-        let (offers, asked) = (std::slice::from_ref(offer), [request(id, 1)]);
+        let (offers, requests) = (std::slice::from_ref(offer), [request(id, 1)]);
         let now = Some(at(0));
-        let opened = open(fixture.store(), fixture.worker, "w:1", offers, &asked, LEASE, now).await;
+        let opened =
+            open(fixture.store(), fixture.worker, "w:1", offers, &requests, LEASE, now).await;
         let opened = opened.unwrap().opened.pop().expect("the ticket should open");
         assert_eq!(
             opened.retry.max_crashes,
@@ -203,10 +204,10 @@ async fn a_verdict_of_success_never_comes_from_a_rescuer() {
     let id = fixture.claim("k").await;
     fixture.opened(id, 1, 0).await;
     let seen = seen(&fixture).await;
-    let which = LossGrounds::Unrenewed(&seen);
-    let found = lost_attempts::find(fixture.store(), &which, 1).await.unwrap();
+    let grounds = LossGrounds::Unrenewed(&seen);
+    let found = lost_attempts::find(fixture.store(), &grounds, 1).await.unwrap();
     let claimed = [(found[0].clone(), Decision::Succeed)];
-    lost_attempts::settle(fixture.store(), &which, &claimed, Some(at(60))).await.unwrap();
+    lost_attempts::settle(fixture.store(), &grounds, &claimed, Some(at(60))).await.unwrap();
     assert_eq!(fixture.state(id).await, "failed/2");
 }
 
@@ -222,7 +223,7 @@ async fn an_attempt_keeps_the_lease_that_it_was_opened_with_whatever_becomes_of_
         .await
         .unwrap();
     let again = recover(fixture.store(), &[request], LEASE).await.unwrap();
-    // The worker that asks again renews for as long as whoever watches it waits.
+    // The worker that asks again renews for as long as a rescuer that watches it waits.
     let leases = [opened.lease, again[0].lease, seen(&fixture).await[0].lease];
     assert_eq!(leases, [Duration::from_secs(7); 3]);
 }
@@ -239,7 +240,8 @@ async fn an_unobserved_attempt_is_not_ended() {
         lost_attempts::find(fixture.store(), &LossGrounds::Unrenewed(&seen), 100).await.unwrap();
     let fail = |one: &LostAttempt| (one.clone(), Decision::Fail { used: one.used });
     let both: Vec<_> = found.iter().map(fail).collect();
-    let which = LossGrounds::Unrenewed(&seen[..1]);
-    let ended = lost_attempts::settle(fixture.store(), &which, &both, Some(at(60))).await.unwrap();
+    let grounds = LossGrounds::Unrenewed(&seen[..1]);
+    let ended =
+        lost_attempts::settle(fixture.store(), &grounds, &both, Some(at(60))).await.unwrap();
     assert_eq!(ended, [seen[0].execution_id]);
 }

@@ -47,12 +47,12 @@ async fn cancelled_listeners_do_not_shrink_the_pool() {
         [Listener::connect(&store).await.unwrap(), Listener::connect(&store).await.unwrap()];
     let swallowing = proxy.swallow_answers_matching(b"UNLISTEN", listeners.len());
     drop(listeners);
-    let said = async {
+    let goodbyes = async {
         while !swallowing.is_over() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(DEADLINE, said).await.expect("both say goodbye");
+    timeout(DEADLINE, goodbyes).await.expect("both say goodbye");
     let working = async { tokio::try_join!(store.ping(), store.ping()) };
     timeout(DEADLINE, working).await.unwrap().expect("both places are free");
 }

@@ -1,5 +1,5 @@
 //! Migrations of a database that is large and in use: nothing has a time limit but what others wait for, data
-//! change in portions, and an index whose build was interrupted is built again.
+//! change in batches, and an index whose build was interrupted is built again.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn an_index_whose_build_was_interrupted_is_valid_after_the_next_run() {
         "CREATE TABLE sexton.t (a int); INSERT INTO sexton.t SELECT generate_series(1, 1000);";
     let index = "-- no-transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS t_a ON sexton.t (a)";
     assert_eq!(migrate(&store, &of(&[tables])).await.unwrap(), 1);
-    // A build waits for whoever may still read what was there before.
+    // A build waits for transactions that may still read the rows from before.
     let mut reader = PgConnection::connect(db.url()).await.unwrap();
     sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM sexton.t LIMIT 1")
         .execute(&mut reader)
@@ -133,11 +133,11 @@ async fn a_data_migration_runs_in_batches_and_resumes_after_an_interruption() {
     let store = db.other_store().unwrap();
     let texts = [
         "CREATE TABLE sexton.t (a int PRIMARY KEY, b int); INSERT INTO sexton.t SELECT generate_series(1, 5000);",
-        "-- portions\nUPDATE sexton.t SET b = coalesce(b, 0) + 1 WHERE a IN
+        "-- batches\nUPDATE sexton.t SET b = coalesce(b, 0) + 1 WHERE a IN
             (SELECT a FROM sexton.t WHERE b IS NULL ORDER BY a LIMIT 1000)",
     ];
     migrate(&store, &of(&texts[..1])).await.unwrap();
-    // The fourth portion comes upon a row that somebody has.
+    // The fourth batch comes upon a row that somebody has.
     let mut holder = PgConnection::connect(db.url()).await.unwrap();
     sqlx::raw_sql("BEGIN; UPDATE sexton.t SET b = b WHERE a = 3500")
         .execute(&mut holder)
@@ -167,13 +167,13 @@ async fn a_migration_waits_for_a_busy_table_without_blocking_others() {
     sqlx::raw_sql("BEGIN; SELECT FROM sexton.t").execute(&mut reader).await.unwrap();
     let tried = std::sync::Arc::new(tokio::sync::Notify::new());
     let migrating = MigrationSession::begin(&store).await.unwrap();
-    let (both, told) = (of(&texts), std::sync::Arc::clone(&tried));
+    let (both, notified) = (of(&texts), std::sync::Arc::clone(&tried));
     let changing = tokio::spawn(async move {
-        let say = |text: &str| {
+        let log = |text: &str| {
             assert!(text.contains("in use"), "{text}");
-            told.notify_one();
+            notified.notify_one();
         };
-        migrating.run_migrator(&both, &say).await
+        migrating.run_migrator(&both, &log).await
     });
     tokio::time::timeout(DEADLINE, tried.notified()).await.unwrap();
     reader.close().await.unwrap();

@@ -47,7 +47,7 @@ async fn a_ticket_delivered_to_many_workers_at_once_is_opened_by_one() {
         let mut winners = 0;
         for one in tries {
             if let Some(mine) = one.await.unwrap() {
-                assert!(mine, "the winner is told by its own token");
+                assert!(mine, "the winner is recognised by its own token");
                 winners += 1;
             }
         }
@@ -156,6 +156,6 @@ async fn an_open_marks_its_ticket_as_published() {
     assert_eq!(fixture.column(id, "ticket_published_at").await, None);
     fixture.opened(id, 1, 0).await;
     let unpublished = take_due(fixture.store(), 10, Some(at(3600))).await.unwrap();
-    assert!(unpublished.tickets.is_empty(), "a running row owes nothing");
+    assert!(unpublished.tickets.is_empty(), "a running row has no unpublished ticket");
     assert!(fixture.column(id, "ticket_published_at").await.is_some());
 }

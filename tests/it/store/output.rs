@@ -101,14 +101,14 @@ async fn the_last_progress_stays_with_its_attempt() {
     let progress = |percent| Some(json!({ "percent": percent }));
     let part = OutputPart { progress: progress(10), ..OutputPart::default() };
     assert_eq!(wrote(&fixture, held, part).await, WriteOutcome::Done);
-    let told = async || {
+    let stored_progress = async || {
         let all = attempts::list_by_execution(fixture.store(), id.get(), 9).await.unwrap();
         all[0].progress.clone()
     };
-    assert_eq!(told().await, progress(10));
-    // Nothing new was said until the end.
+    assert_eq!(stored_progress().await, progress(10));
+    // The task reported no progress until the end.
     fixture.settle(held, retry(0, 1), 1).await;
-    assert_eq!(told().await, progress(10));
+    assert_eq!(stored_progress().await, progress(10));
     let held = fixture.opened(id, 2, 1).await;
     let output = Some(OutputPart { progress: progress(99), ..OutputPart::default() });
     settle(fixture.store(), &[Settlement { output, ..settlement(held, fail()) }], None)

@@ -1,5 +1,5 @@
 //! Waiters and replacements, by the rows: from the commit of the claim that replaces an execution there
-//! is no success of it, whoever asks for one, and no effect of one; and no ticket opens who waits.
+//! the database records no success of it and commits no effect of it; and no ticket opens a waiter.
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::open::{OpenDecision, decide_unopened};
@@ -113,10 +113,10 @@ async fn a_replaced_and_lost_execution_is_not_retried() {
     fixture.replaced().await;
     let later = Some(at(1_000));
     let seen = super::leases::seen(&fixture).await;
-    let which = LossGrounds::Unrenewed(&seen);
-    let lost = lost_attempts::find(fixture.store(), &which, 10).await.unwrap();
+    let grounds = LossGrounds::Unrenewed(&seen);
+    let lost = lost_attempts::find(fixture.store(), &grounds, 10).await.unwrap();
     let lost: Vec<_> = lost.into_iter().map(|one| (one, super::retry(1, 0))).collect();
-    lost_attempts::settle(fixture.store(), &which, &lost, later).await.unwrap();
+    lost_attempts::settle(fixture.store(), &grounds, &lost, later).await.unwrap();
     assert_eq!(fixture.state(id).await, "cancelled/1");
     assert_eq!(fixture.attempts(id).await, ["1:lost"]);
 }
@@ -133,8 +133,8 @@ async fn replacing_a_replaced_execution_again_is_no_sign_of_life() {
     }
     // The rescuer, which has watched it from the first replacement on, ends it when the lease is over.
     assert_eq!(super::leases::seen(&fixture).await, before);
-    let which = LossGrounds::Unrenewed(&before);
-    assert_eq!(lost_attempts::find(fixture.store(), &which, 10).await.unwrap().len(), 1);
+    let grounds = LossGrounds::Unrenewed(&before);
+    assert_eq!(lost_attempts::find(fixture.store(), &grounds, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn a_trigger_waits_only_where_executions_run_one_at_a_time_and_one_is_unde
             assert_eq!((done.created, done.waits), (true, waits), "{policy} {key}");
         }
     }
-    // And a firing does not replace what somebody asked for and what has not begun.
+    // And a firing does not replace a trigger that has not begun.
     fixture.due("replace").await;
     let (_, replaced) = fixture.replaced().await;
     assert_eq!((replaced.running, replaced.cancelled), (0, 1), "the first one, which was let go");

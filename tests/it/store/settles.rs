@@ -41,7 +41,7 @@ async fn a_retry_leaves_the_next_ticket_unpublished_and_a_failure_the_parked_one
     let SettleOutcome::Done { state, unpublished: Some(unpublished) } =
         fixture.settle(held, retry(30, 1), 10).await
     else {
-        panic!("a retry owes a ticket")
+        panic!("a retry has an unpublished ticket")
     };
     assert_eq!(
         (state, unpublished.ticket.attempt, unpublished.state),
@@ -54,7 +54,7 @@ async fn a_retry_leaves_the_next_ticket_unpublished_and_a_failure_the_parked_one
     let SettleOutcome::Done { unpublished: Some(unpublished), .. } =
         fixture.settle(held, fail(), 41).await
     else {
-        panic!("a failure owes its parked ticket")
+        panic!("a failure has an unpublished parked ticket")
     };
     let parked = unpublished.parked.expect("the parked body tells why");
     assert_eq!((unpublished.ticket.attempt, parked.retry_count), (n(3), 3));
@@ -160,18 +160,18 @@ async fn an_attempt_without_memory_that_is_one_too_many_leaves_the_evidence_on_t
     let again = Decision::Retry { after: std::time::Duration::ZERO, used: crashed(1) };
     end(1, 0, again, Some(9)).await;
     assert_eq!(fixture.column(id, "error_message").await.as_deref(), Some("it had 64 MiB"));
-    // An error in between is none of the crashes.
+    // An error in between is not a crash.
     let held = fixture.opened(id, 2, 5).await;
     let used = Usage { retries: 1, crashes: 1, ..Usage::default() };
     fixture.settle(held, Decision::Retry { after: std::time::Duration::ZERO, used }, 6).await;
     end(3, 10, Decision::Fail { used: Usage { crashes: 2, ..used } }, Some(9)).await;
     assert_eq!(fixture.state(id).await, "failed/4");
     let begun = |second| at(second).format("%Y-%m-%d %H:%M:%S UTC");
-    let said = format!(
+    let message = format!(
         "it had 64 MiB; 2 crashed, no more are allowed: attempt 1 out of memory on w1, begun {}, \
          signal 9; attempt 3 out of memory on w1, begun {}, signal 9",
         begun(0),
         begun(10)
     );
-    assert_eq!(fixture.column(id, "error_message").await.unwrap(), said);
+    assert_eq!(fixture.column(id, "error_message").await.unwrap(), message);
 }

@@ -75,8 +75,8 @@ async fn a_skipped_execution_is_never_opened_by_its_ticket() {
         assert_eq!(open_batch(&fixture, &[request], 12).await, OpenOutcome::default());
         let offers = [Offer::new("work")];
         let rows = read_unopened(fixture.store(), &offers, &[request], Some(at(12))).await.unwrap();
-        let told = decide_unopened(request.attempt, rows.first().map(|(_, row)| row));
-        assert_eq!(told, OpenDecision::Stale, "the ticket is dropped");
+        let decision = decide_unopened(request.attempt, rows.first().map(|(_, row)| row));
+        assert_eq!(decision, OpenDecision::Stale, "the ticket is dropped");
     }
     assert_eq!(fixture.state(id).await, "skipped/1");
 }
@@ -107,12 +107,12 @@ async fn one_stale_ticket_of_a_batch_does_not_hinder_the_others() {
 async fn triggers_tasks_of_others_and_what_was_begun_before_never_come_too_late() {
     let fixture = fixture().await;
     // A trigger, and a caller's own key that looks like a firing's.
-    let own = fixture.claim("cron-of-my-own").await;
+    let own_key = fixture.claim("cron-of-my-own").await;
     sqlx::query("UPDATE sexton.executions SET own_key = true")
         .execute(fixture.db.pool())
         .await
         .unwrap();
-    for id in [fixture.claim("manual-2").await, fixture.claim("foreign-2").await, own] {
+    for id in [fixture.claim("manual-2").await, fixture.claim("foreign-2").await, own_key] {
         assert_eq!(open_batch(&fixture, &[request(id, 1)], 3_600).await.opened.len(), 1);
     }
     // A retry, and what an operator requeued.

@@ -52,7 +52,7 @@ async fn an_execution_that_fails_unopened_takes_the_next_number_and_an_unpublish
         assert_eq!((unpublished.ticket.attempt, unpublished.rev), (n(number + 1), rev + 1));
         let parked = unpublished.parked.expect("it goes to the failed queue");
         assert_eq!((parked.failed_at, &*parked.failed_reason), (at(40), "nobody answered for it"));
-        // Whoever published the ticket before and marks it late pays no debt with that.
+        // A late mark of the earlier ticket leaves the new one unpublished.
         assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(41))).await.unwrap(), 0);
         assert_eq!(
             mark_published(fixture.store(), &[(id, unpublished.rev)], None).await.unwrap(),

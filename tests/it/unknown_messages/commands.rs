@@ -76,7 +76,7 @@ async fn a_refused_command_gives_the_reason_and_a_remedy() {
     let stage = Stage::new().await;
     let none = stage.command(&["list"]).await;
     assert!(none.stdout.contains("No unknown messages"), "{none}");
-    for (args, status, said) in [
+    for (args, status, message) in [
         (vec!["show", "xyz!"], 2, "64 hexadecimal digits"),
         (vec!["show", "abc"], 2, "at least 4"),
         (vec!["show", "abcdef"], 3, "unknown list --all"),
@@ -86,7 +86,7 @@ async fn a_refused_command_gives_the_reason_and_a_remedy() {
     ] {
         let refused = stage.command(&args).await;
         assert_eq!(refused.status.code(), Some(status), "{args:?}: {refused}");
-        assert!(refused.stderr.contains(said), "{args:?}: {refused}");
+        assert!(refused.stderr.contains(message), "{args:?}: {refused}");
     }
     stage.put(b"rubbish", BasicProperties::default()).await;
     stage.pass().await;

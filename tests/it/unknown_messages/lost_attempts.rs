@@ -1,5 +1,5 @@
-//! Who ends an attempt that was lost tells of the parked task, whoever it is: a scheduler's rescuer, or the worker
-//! that takes the seat of the dead one. A worker to which the ticket comes ends nothing.
+//! The process that ends a lost attempt logs the parked task: a scheduler's rescuer, or the worker that takes the
+//! instance lock of the dead one. A worker to which the ticket comes ends nothing.
 
 use sexton_tests::platform::{Platform, Program};
 
@@ -25,8 +25,8 @@ async fn bereaved(lease: &str) -> Platform {
 
 async fn assert_logged_once(platform: &Platform, mut heir: Program) {
     until(platform, "sexton.executions WHERE state = 'failed' AND error_class = 'lost'", 1).await;
-    let told = async || (!parked(&platform.logs()).is_empty()).then_some(());
-    platform.eventually("the task is told of", FINAL_TIMEOUT, told).await;
+    let is_logged = async || (!parked(&platform.logs()).is_empty()).then_some(());
+    platform.eventually("the task is logged", FINAL_TIMEOUT, is_logged).await;
     heir.terminate();
     heir.exit(FINAL_TIMEOUT).await;
     let [line] = parked(&platform.logs()).try_into().unwrap();
@@ -61,7 +61,7 @@ async fn a_worker_drops_the_ticket_of_a_dead_worker_without_ending_its_attempt()
         platform.eventually("the ticket is there, or gone", FINAL_TIMEOUT, there).await;
     };
     ready(1).await;
-    // In a seat of its own it knows nothing of the dead one. It has not watched the lease, so it cannot tell.
+    // With another instance name it knows nothing of the dead one, and it has not watched the lease.
     let mut stranger = platform.start_worker("w2", &JSON).unwrap();
     stranger.ready().await;
     ready(0).await;

@@ -106,7 +106,7 @@ impl Stage {
         pass_of(&self.sweep().with_unknown_limit(limit)).await
     }
 
-    /// A pass that breaks off before it takes a message, since its scheduler is told to stop.
+    /// A pass that breaks off before it takes a message, since its scheduler stops.
     async fn pass_broken_off(&self) -> Tally {
         let stop = CancellationToken::new();
         stop.cancel();

@@ -60,14 +60,14 @@ async fn every_parked_message_is_logged_in_one_line_with_the_same_fields() {
     until(&platform, "sexton.executions WHERE state = 'failed'", 4).await;
 
     let four = async || (parked(&platform.logs()).len() >= 4).then_some(());
-    platform.eventually("four tasks are told of", FINAL_TIMEOUT, four).await;
-    // Whoever ends has said all that he had to say.
+    platform.eventually("four tasks are logged", FINAL_TIMEOUT, four).await;
+    // A program that has ended has logged everything.
     for program in [&mut scheduler, &mut worker] {
         program.terminate();
         program.exit(FINAL_TIMEOUT).await;
     }
     let lines = parked(&platform.logs());
-    assert_eq!(lines.len(), 4, "each is told once: {lines:?}");
+    assert_eq!(lines.len(), 4, "each is logged once: {lines:?}");
     let mut classes = BTreeMap::new();
     for line in &lines {
         for field in [
@@ -87,7 +87,7 @@ async fn every_parked_message_is_logged_in_one_line_with_the_same_fields() {
         assert_eq!(line["level"], "ERROR");
         let text = |field: &str| line[field].as_str().unwrap().to_owned();
         classes.insert(text("job.name"), text("error.class"));
-        assert_eq!(text("scheduler.name"), "test:1", "whoever claimed it");
+        assert_eq!(text("scheduler.name"), "test:1", "whichever claimed it");
     }
     let expected = [
         ("way.lost", "lost"),
@@ -103,9 +103,9 @@ async fn every_parked_message_is_logged_in_one_line_with_the_same_fields() {
 /// The lines that tell of parked tasks.
 pub(super) fn parked(logs: &str) -> Vec<Value> {
     let lines = logs.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let told =
+    let is_parked_line =
         |line: &Value| line["message"].as_str().is_some_and(|it| it.contains(" is parked: "));
-    lines.filter(told).collect()
+    lines.filter(is_parked_line).collect()
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn status_warns_of_too_much_that_failed_and_its_exit_status_says_so_when_a
     let (code, kinds) = ask(&[("FAILED_WARN_PER_HOUR", "1")]).await;
     assert_eq!((code, kinds), (Some(10), vec!["failing_fast".to_owned()]));
     assert_eq!(ask(&[("FAILED_WARN_PER_HOUR", "2")]).await.0, Some(0), "as many as are expected");
-    // Unasked, the exit status says that it was shown.
+    // Without `--check` the exit status is 0.
     let output = platform.sexton_with(&[("FAILED_WARN_COUNT", "2")], &["status"]).await;
     assert!(output.status.success() && output.stdout.contains("FAILED_WARN_COUNT"), "{output}");
 }

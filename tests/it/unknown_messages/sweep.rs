@@ -268,7 +268,7 @@ async fn an_interrupted_discard_continues_and_is_restored_as_a_whole() {
         .unwrap();
     assert_eq!(noted, unknown_messages::RecordOutcome::Discarded);
     stage.take().await;
-    // Dead here: it did not go through the whole queue, so nothing is said to be gone.
+    // It dies here, before the end of the queue, so it reports no message gone.
     assert_eq!(stage.state(&id).await, "discarding");
     assert_eq!(stage.pass().await.discarded, 1);
     assert_eq!(stage.state(&id).await, "discarded");
@@ -277,7 +277,7 @@ async fn an_interrupted_discard_continues_and_is_restored_as_a_whole() {
     assert_eq!(stage.ready().await, 2);
 }
 
-/// What a pass did not come to may be there: neither a message nor a mark is said to be done with.
+/// A pass that ended early did not see every message, so it reports no message and no mark as done.
 #[tokio::test]
 async fn an_interrupted_sweep_reports_no_message_gone() {
     let stage = Stage::new().await;
@@ -349,8 +349,8 @@ async fn messages_over_the_storage_limit_stay_in_the_queue_and_are_counted() {
     }
     assert_eq!(stage.ready().await, 5);
     assert_eq!(stage.listed(&[]).await.len(), 2);
-    let said = stage.command(&["list"]).await;
-    assert!(said.stderr.contains("3 more messages of the failed queue (27 bytes)"), "{said}");
+    let list = stage.command(&["list"]).await;
+    assert!(list.stderr.contains("3 more messages of the failed queue (27 bytes)"), "{list}");
     let status = stage.platform.sexton_json(&["status"]).await;
     let over = serde_json::json!({"kind": "raw_messages_overflow", "messages": 3, "bytes": 27,
                                   "at_least": false});

@@ -75,7 +75,7 @@ impl Script {
 pub struct Server {
     /// Where it listens, at 127.0.0.1.
     pub port: u16,
-    heard: mpsc::UnboundedReceiver<String>,
+    lines: mpsc::UnboundedReceiver<String>,
     listening: AbortHandle,
 }
 
@@ -101,7 +101,7 @@ impl Server {
     pub async fn start_in_turn(scripts: Vec<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (sender, heard) = mpsc::unbounded_channel();
+        let (sender, lines) = mpsc::unbounded_channel();
         let listening = tokio::spawn(async move {
             for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -109,7 +109,7 @@ impl Server {
                 tokio::spawn(serve(stream, script, sender.clone()));
             }
         });
-        Self { port, heard, listening: listening.abort_handle() }
+        Self { port, lines, listening: listening.abort_handle() }
     }
 
     /// All lines of one connection, to its end.
@@ -118,14 +118,14 @@ impl Server {
     ///
     /// As [`in_time`].
     pub async fn conversation(&mut self) -> String {
-        let mut said = String::new();
+        let mut conversation = String::new();
         loop {
-            let line = in_time(self.heard.recv()).await.unwrap();
+            let line = in_time(self.lines.recv()).await.unwrap();
             if line == GONE {
-                return said;
+                return conversation;
             }
-            said.push_str(&line);
-            said.push('\n');
+            conversation.push_str(&line);
+            conversation.push('\n');
         }
     }
 
@@ -140,30 +140,30 @@ impl Server {
     ///
     /// As [`in_time`].
     pub async fn hears(&mut self, verb: &str) {
-        while !in_time(self.heard.recv()).await.unwrap().starts_with(verb) {}
+        while !in_time(self.lines.recv()).await.unwrap().starts_with(verb) {}
     }
 
     /// Whether nothing more was heard so far.
-    pub fn heard_nothing_more(&mut self) -> bool {
-        self.heard.try_recv().is_err()
+    pub fn received_nothing_more(&mut self) -> bool {
+        self.lines.try_recv().is_err()
     }
 }
 
-async fn serve(stream: TcpStream, script: Script, heard: mpsc::UnboundedSender<String>) {
+async fn serve(stream: TcpStream, script: Script, lines: mpsc::UnboundedSender<String>) {
     // The other side may go at any time, and the test may have ended.
-    let _ = converse(stream, script, &heard).await;
-    let _ = heard.send(GONE.to_owned());
+    let _ = converse(stream, script, &lines).await;
+    let _ = lines.send(GONE.to_owned());
 }
 
 async fn converse(
     stream: TcpStream,
     script: Script,
-    heard: &mpsc::UnboundedSender<String>,
+    lines: &mpsc::UnboundedSender<String>,
 ) -> io::Result<()> {
     let mut encrypted = script.encryption == Encryption::FromTheBeginning;
     let mut stream: BufReader<Box<dyn Stream>> = BufReader::new(Box::new(stream));
     if encrypted {
-        stream = over_tls(stream, heard).await?;
+        stream = over_tls(stream, lines).await?;
     }
     reply(&mut stream, script, "", "220 here").await?;
     let mut in_mail = false;
@@ -174,7 +174,7 @@ async fn converse(
             return Ok(());
         }
         let text = line.trim_end_matches(['\r', '\n']);
-        let _ = heard.send(text.to_owned());
+        let _ = lines.send(text.to_owned());
         if in_mail {
             if text == "." {
                 in_mail = false;
@@ -198,7 +198,7 @@ async fn converse(
         let as_usual = reply(&mut stream, script, &verb, usual).await?;
         in_mail = as_usual && verb == "DATA";
         if as_usual && offers && verb == "STARTTLS" {
-            stream = over_tls(stream, heard).await?;
+            stream = over_tls(stream, lines).await?;
             encrypted = true;
         }
         if verb == "QUIT" {
@@ -209,10 +209,10 @@ async fn converse(
 
 async fn over_tls(
     stream: BufReader<Box<dyn Stream>>,
-    heard: &mpsc::UnboundedSender<String>,
+    lines: &mpsc::UnboundedSender<String>,
 ) -> io::Result<BufReader<Box<dyn Stream>>> {
     let stream = tls::acceptor().accept(stream.into_inner()).await?;
-    let _ = heard.send(ENCRYPTED.to_owned());
+    let _ = lines.send(ENCRYPTED.to_owned());
     Ok(BufReader::new(Box::new(stream)))
 }
 

@@ -31,13 +31,13 @@ impl Clock {
     pub(super) async fn create(folder: &Folder) -> Result<Self, ServersError> {
         let library = faketime_library().await?;
         // Beside the server: its processes may see another system's files, and of those this folder's.
-        let own = folder.file("libfaketime.so.1");
-        fs::copy(&library, &own).map_err(ServersError::file("copy", &library))?;
-        fs::set_permissions(&own, fs::Permissions::from_mode(0o755))
-            .map_err(ServersError::file("open up", &own))?;
+        let copy = folder.file("libfaketime.so.1");
+        fs::copy(&library, &copy).map_err(ServersError::file("copy", &library))?;
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))
+            .map_err(ServersError::file("open up", &copy))?;
         let (file, next) = (folder.file(FILE), folder.file(NEXT));
         let environment = vec![
-            ("LD_PRELOAD", folder.seen(&own).into()),
+            ("LD_PRELOAD", folder.seen(&copy).into()),
             ("FAKETIME_TIMESTAMP_FILE", folder.seen(&file).into()),
             ("FAKETIME_NO_CACHE", "1".into()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
@@ -57,7 +57,7 @@ impl Clock {
 
     /// From now on it is so many seconds ahead, or behind.
     pub(super) fn set(&self, seconds: i64) -> Result<(), ServersError> {
-        // Whoever reads the file finds the old content or the new one, never none.
+        // A reader of the file finds the old content or the new one, never an empty file.
         fs::write(&self.next, format!("{seconds:+}\n"))
             .map_err(ServersError::file("write", &self.next))?;
         fs::set_permissions(&self.next, fs::Permissions::from_mode(0o644))

@@ -49,12 +49,12 @@ pub enum ServersError {
 
     /// The running version differs from the one that the environment demands: correct the server's
     /// name, its start, or the variable.
-    #[error("{variable} asks for {asked}, and what runs is {running}")]
+    #[error("{variable} asks for {requested}, and what runs is {running}")]
     OtherVersion {
         /// The variable that demands it.
         variable: &'static str,
         /// Its part that does not fit.
-        asked: String,
+        requested: String,
         /// The server and its version, as it says itself.
         running: String,
     },

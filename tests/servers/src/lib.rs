@@ -72,7 +72,7 @@ pub enum Needed {
 /// Dropping it stops what it owns in the background; [`Servers::shutdown`] waits.
 #[derive(Debug)]
 pub struct Servers {
-    /// A superuser's URL of a database of the server; only the server is meant.
+    /// A superuser's URL of a database of the server; callers use only the server.
     pub database_url: String,
     /// The broker's URL.
     pub amqp_url: String,

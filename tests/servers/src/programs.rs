@@ -118,9 +118,9 @@ impl User {
 
 /// A `PATH` for servers: this process's own and the folders that ordinary users lack.
 pub(super) fn search_path() -> OsString {
-    let own = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&own).chain(SYSTEM_FOLDERS.map(PathBuf::from));
-    std::env::join_paths(folders).unwrap_or(own)
+    let path_variable = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path_variable).chain(SYSTEM_FOLDERS.map(PathBuf::from));
+    std::env::join_paths(folders).unwrap_or(path_variable)
 }
 
 /// The file that `name` in the search path leads to.

@@ -1,4 +1,4 @@
-//! Which versions the servers have, as they say themselves, and whether those were asked for.
+//! Reads the servers' versions, and compares them with the requested ones.
 //!
 //! `TEST_SERVERS_VERSIONS`, if set, asks: `postgresql=17 rabbitmq=4.0` refuses every server, whether
 //! started here or named, whose version does not begin like that. So a run that shall show something
@@ -29,14 +29,14 @@ const SERVERS: [(&str, &str); 2] = [("postgresql", "PostgreSQL"), ("rabbitmq", "
 
 /// The version of the PostgreSQL at `url`, for example `17.2`. The error is for a person.
 pub(super) async fn postgres(url: &str) -> Result<String, ServersError> {
-    let asked = async {
+    let query = async {
         let mut connection = PgConnection::connect(url).await?;
         let version: String =
             sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await?;
         connection.close().await?;
         Ok(version)
     };
-    let version = timeout(DEADLINE, asked).await.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut));
+    let version = timeout(DEADLINE, query).await.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut));
     let version = version.map_err(|error| unanswered("PostgreSQL", error.to_string()))?;
     // The distribution's own version follows in parentheses.
     checked("PostgreSQL", version.split(' ').next().unwrap_or_default())
@@ -80,17 +80,17 @@ fn version_in(greeting: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// The version, unless another one was asked for.
+/// The version, unless another one was requested.
 fn checked(server: &'static str, running: &str) -> Result<String, ServersError> {
     let requests = std::env::var(VARIABLE).unwrap_or_default();
     for request in requests.split_whitespace() {
-        let (name, asked) = request.split_once('=').unwrap_or_default();
+        let (name, requested) = request.split_once('=').unwrap_or_default();
         let named = SERVERS.iter().find(|(known, _)| *known == name);
         // A misspelt name would ask for nothing, and so is refused whatever runs.
-        if named.is_none_or(|(_, named)| *named == server && !fits(running, asked)) {
+        if named.is_none_or(|(_, named)| *named == server && !fits(running, requested)) {
             return Err(ServersError::OtherVersion {
                 variable: VARIABLE,
-                asked: request.to_owned(),
+                requested: request.to_owned(),
                 running: format!("{server} {running}"),
             });
         }
@@ -98,9 +98,9 @@ fn checked(server: &'static str, running: &str) -> Result<String, ServersError> 
     Ok(running.to_owned())
 }
 
-/// Whether the version is the one asked for, or one of its line.
-fn fits(running: &str, asked: &str) -> bool {
-    let rest = running.strip_prefix(asked).filter(|_| !asked.is_empty());
+/// Whether the version is the requested one, or one of its line.
+fn fits(running: &str, requested: &str) -> bool {
+    let rest = running.strip_prefix(requested).filter(|_| !requested.is_empty());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 

@@ -159,8 +159,8 @@ async fn servers_are_of_the_requested_version() {
         assert_eq!(seen, root, "process {pid} runs in another system");
     }
 
-    let asked = std::env::var("TEST_SERVERS_VERSIONS").unwrap_or_default();
-    for request in asked.split_whitespace() {
+    let requested = std::env::var("TEST_SERVERS_VERSIONS").unwrap_or_default();
+    for request in requested.split_whitespace() {
         let (server, line) = request.split_once('=').unwrap();
         let running = match server {
             "postgresql" => [shared.postgres_version(), postgres.version()],
@@ -194,8 +194,8 @@ async fn a_requested_version_that_is_missing_is_refused() {
         }
         owner.env(variable, value).stderr(Stdio::piped());
         let output = timeout(DEADLINE, owner.output()).await.unwrap().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(reason), "{variable}={value}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(reason), "{variable}={value}: {stderr}");
         assert!(!output.status.success() && output.stdout.is_empty(), "{variable}={value}");
     }
 }

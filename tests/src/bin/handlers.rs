@@ -14,7 +14,7 @@ use sexton_worker::{Completion, Ctx, HandlerError, Worker, sqlx};
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 enum Order {
-    Tell,
+    ReportProgress,
     Fail,
     FailWithWait,
     FailForGood,
@@ -53,7 +53,7 @@ async fn obey(ctx: Ctx, order: Order) -> Result<Value, HandlerError> {
             return Err(HandlerError::Snooze(Duration::from_secs(1)));
         }
         _ if ctx.attempt() > 1 => {}
-        Order::Tell | Order::Snooze => ctx.progress(40.0, [("records", 1200)]),
+        Order::ReportProgress | Order::Snooze => ctx.progress(40.0, [("records", 1200)]),
         Order::Fail => std::fs::read("/nowhere").map(drop)?,
         Order::FailWithWait => {
             return Err(HandlerError::retry_after(Duration::from_secs(4), "the till is shut"));

@@ -67,8 +67,8 @@ async fn main() -> Result<ExitCode> {
 
 /// `soak/<when>.jsonl` in cargo's target folder, which this program is in.
 fn log_file() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let target = own.ancestors().nth(2).context("this program is not in a target folder")?;
+    let program = std::env::current_exe()?;
+    let target = program.ancestors().nth(2).context("this program is not in a target folder")?;
     let folder = target.join("soak");
     std::fs::create_dir_all(&folder)?;
     let when = sexton_service::clock::now().format("%Y%m%dT%H%M%SZ");

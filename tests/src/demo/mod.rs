@@ -79,7 +79,7 @@ pub async fn run(options: Options) -> Result<ExitCode> {
             if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }),
         code = stop_signal.exit_code() => {
-            output.say("stopped", Tone::Plain, "as asked: everything that was started is gone");
+            output.say("stopped", Tone::Plain, "everything that was started is gone");
             Ok(code)
         }
     };

@@ -36,7 +36,7 @@ async fn fire_and_fail(observer: &mut Observer<'_>) -> Result<()> {
     observer.output.head("1  Jobs fire. Tasks run; one fails and is retried, one fails for good.");
     let path = example("demo/jobs.toml").canonicalize().context("find examples/demo/jobs.toml")?;
     observer.cluster.platform.apply_file(&path).await?;
-    let text = "examples/demo/jobs.toml, by `sexton jobs apply`: each job is told in full once, \
+    let text = "examples/demo/jobs.toml, by `sexton jobs apply`: each job is shown in full once, \
                 then in one line";
     observer.output.say("applied", Tone::Operator, text);
     let has_succeeded = |observer: &Observer<'_>, job: &str, attempts: usize| {

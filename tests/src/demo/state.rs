@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! target/sexton-up/
-//!   lock         held by the keeper as long as it lives; the kernel releases it; never deleted, so
+//!   lock         held by the holder as long as it lives; the kernel releases it; never deleted, so
 //!                that nobody holds the lock of a file that others do not see
 //!   state.json   whom to ask: URLs, process ids; appears when all programs are ready
-//!   keeper.log   what the keeper says, above all why it could not start
+//!   holder.log   what the holder logs, above all why it could not start
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// A platform that was left running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
-    pub(super) keeper_pid: u32,
+    pub(super) holder_pid: u32,
     pub(super) database_url: String,
     pub(super) amqp_url: String,
     pub(super) namespace: String,
@@ -39,8 +39,8 @@ impl StateFolder {
         if let Some(path) = path {
             return Ok(Self(std::path::absolute(path)?));
         }
-        let own = std::env::current_exe().context("failed to find this program's own file")?;
-        let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+        let program = std::env::current_exe().context("failed to find this program's own file")?;
+        let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
         let target = target.context("this program is not in a target folder of cargo's")?;
         Ok(Self(target.join("sexton-up")))
     }
@@ -50,7 +50,7 @@ impl StateFolder {
         &self.0
     }
 
-    /// Creates the folder and takes its lock; `None`: a keeper has it.
+    /// Creates the folder and takes its lock; `None`: a holder has it.
     pub(super) fn lock(&self) -> Result<Option<File>> {
         fs::create_dir_all(&self.0).with_context(|| format!("create {}", self.0.display()))?;
         let path = self.0.join("lock");
@@ -62,9 +62,9 @@ impl StateFolder {
         }
     }
 
-    /// What the keeper has said.
+    /// The holder's log.
     pub(super) fn log(&self) -> String {
-        fs::read_to_string(self.0.join("keeper.log")).unwrap_or_default().trim().to_owned()
+        fs::read_to_string(self.0.join("holder.log")).unwrap_or_default().trim().to_owned()
     }
 
     /// Writes the state, whole or not at all. It holds passwords: for its owner alone.
@@ -82,15 +82,15 @@ impl StateFolder {
         serde_json::from_slice(&fs::read(self.0.join("state.json")).ok()?).ok()
     }
 
-    /// Deletes what a keeper has left, and creates its log anew.
+    /// Deletes what a holder has left, and creates its log anew.
     pub(super) fn begin(&self) -> Result<File> {
         self.clear()?;
-        File::create(self.0.join("keeper.log")).context("create the keeper's log")
+        File::create(self.0.join("holder.log")).context("create the holder's log")
     }
 
-    /// Deletes what a keeper has left.
+    /// Deletes what a holder has left.
     pub(super) fn clear(&self) -> Result<()> {
-        for name in ["state.json", "state.new", "keeper.log"] {
+        for name in ["state.json", "state.new", "holder.log"] {
             let path = self.0.join(name);
             if let Err(error) = fs::remove_file(&path)
                 && error.kind() != io::ErrorKind::NotFound

@@ -1,7 +1,7 @@
 //! `make up` and `make down`: the platform, left running.
 //!
-//! A detached process, the keeper, owns servers, programs, database and namespace as the demo does,
-//! and ends them all when it is told to, which is what `down` does. A keeper that is killed takes all
+//! A detached process, the holder, owns servers, programs, database and namespace as the demo does,
+//! and ends them all when `down` sends it a signal. A holder that is killed takes all
 //! of it along: shells that outlive it see to that. What was recorded is gone then, as it is after
 //! `down`: this is for trying out, not for keeping.
 //!
@@ -43,45 +43,45 @@ pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     let folder = StateFolder::find(state_folder)?;
     let Some(lock) = folder.lock()? else {
         let state = wait_for(&folder, None).await?;
-        let keeper = state.keeper_pid;
-        output::write(&format!("Sexton is already running (keeper: process {keeper})."));
+        let holder = state.holder_pid;
+        output::write(&format!("Sexton is already running (holder: process {holder})."));
         output::write(&directions(&state));
         return Ok(ExitCode::SUCCESS);
     };
     let log = folder.begin()?;
     output::write("Starting PostgreSQL, RabbitMQ, two schedulers and two workers …");
     let mut stop_signal = StopSignal::listen()?;
-    let mut keeper = Command::new(std::env::current_exe()?)
+    let mut holder = Command::new(std::env::current_exe()?)
         .args(["keep", "--state-folder"])
         .arg(folder.path())
         .current_dir("/")
-        // Whoever has the locked file open holds the lock: from now on the keeper alone.
+        // The process with the locked file open holds the lock: from now on the holder alone.
         .stdin(Stdio::from(lock))
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()
-        .context("failed to start the keeper")?;
+        .context("failed to start the holder")?;
     tokio::select! {
-        state = wait_for(&folder, Some(&mut keeper)) => {
+        state = wait_for(&folder, Some(&mut holder)) => {
             output::write(&directions(&state?));
             Ok(ExitCode::SUCCESS)
         }
         code = stop_signal.exit_code() => {
-            stop(&folder, keeper.id()).await?;
+            stop(&folder, holder.id()).await?;
             Ok(code)
         }
     }
 }
 
-/// Waits until the state is there. Gives up when the keeper has ended.
-async fn wait_for(folder: &StateFolder, mut keeper: Option<&mut Child>) -> Result<State> {
+/// Waits until the state is there. Gives up when the holder has ended.
+async fn wait_for(folder: &StateFolder, mut holder: Option<&mut Child>) -> Result<State> {
     let deadline = Instant::now() + UP_DEADLINE;
     while Instant::now() < deadline {
         if let Some(state) = folder.read() {
             return Ok(state);
         }
-        if let Some(keeper) = &mut keeper
-            && let Some(status) = keeper.try_wait()?
+        if let Some(holder) = &mut holder
+            && let Some(status) = holder.try_wait()?
         {
             bail!("the platform did not get up ({status}): {}", folder.log());
         }
@@ -94,7 +94,7 @@ async fn wait_for(folder: &StateFolder, mut keeper: Option<&mut Child>) -> Resul
 ///
 /// # Errors
 ///
-/// The keeper does not end.
+/// The holder does not end.
 pub async fn down(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     let folder = StateFolder::find(state_folder)?;
     if folder.lock()?.is_some() {
@@ -104,33 +104,33 @@ pub async fn down(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     }
     let state = wait_for(&folder, None).await?;
     output::write("Stopping …");
-    stop(&folder, state.keeper_pid).await?;
+    stop(&folder, state.holder_pid).await?;
     output::write("Stopped: programs, servers and what they recorded are gone.");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the keeper and waits until its lock is free.
-async fn stop(folder: &StateFolder, keeper_pid: u32) -> Result<()> {
-    // The lock is held, so the number is the keeper's still.
-    let pid = Pid::from_raw(keeper_pid as i32).context("the state names no process")?;
+/// Ends the holder and waits until its lock is free.
+async fn stop(folder: &StateFolder, holder_pid: u32) -> Result<()> {
+    // The lock is held, so the number is the holder's still.
+    let pid = Pid::from_raw(holder_pid as i32).context("the state names no process")?;
     kill_process(pid, Signal::TERM).ok();
     let deadline = Instant::now() + DOWN_DEADLINE;
     loop {
         if let Some(_lock) = folder.lock()? {
             return folder.clear();
         }
-        ensure!(Instant::now() < deadline, "the keeper (process {keeper_pid}) does not end");
+        ensure!(Instant::now() < deadline, "the holder (process {holder_pid}) does not end");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The keeper: holds the platform until it is told to end. Its standard input is the locked file.
+/// The holder: keeps the platform until `down` ends it. Its standard input is the locked file.
 ///
 /// # Errors
 ///
 /// Something could not be started; nothing is left running then.
 pub async fn keep(state_folder: Option<PathBuf>) -> Result<ExitCode> {
-    // Out of the terminal's session: neither Ctrl-C nor its end reaches the keeper.
+    // Out of the terminal's session: neither Ctrl-C nor its end reaches the holder.
     rustix::process::setsid().context("leave the terminal's session")?;
     let mut stop_signal = StopSignal::listen()?;
     let folder = StateFolder::find(state_folder)?;
@@ -163,7 +163,7 @@ async fn raise(
     cluster.start(Some(&example("tasks.toml"))).await?;
     let platform = &cluster.platform;
     folder.write(&State {
-        keeper_pid: std::process::id(),
+        holder_pid: std::process::id(),
         database_url: platform.database_url().to_owned(),
         amqp_url: platform.amqp_url().to_owned(),
         namespace: platform.namespace().to_string(),
@@ -181,7 +181,8 @@ fn directions(state: &State) -> String {
     for (name, pid, log) in &state.programs {
         let _ = writeln!(text, "  {name:<12} process {pid:<8} log: {}", log.display());
     }
-    let folder = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let folder =
+        std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
     let folder = folder.unwrap_or_default();
     let jobs = example("jobs.toml");
     let jobs = jobs.canonicalize().unwrap_or(jobs);

@@ -34,12 +34,12 @@ fn error(group: i64) -> (String, String) {
     (class, format!("exit code {}: order 1 declined by bank {}", group % 12, word(group)))
 }
 
-/// Fills a migrated, empty database; `say` is told how far it is. Vacuums and analyses afterwards.
+/// Fills a migrated, empty database; `report` receives the progress. Vacuums and analyses afterwards.
 ///
 /// # Errors
 ///
 /// Those of the database.
-pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result<()> {
+pub async fn fill(store: &Store, size: Size, mut report: impl FnMut(i64)) -> Result<()> {
     let pool = store.pool();
     sqlx::query(
         "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
@@ -63,7 +63,7 @@ pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result
         insert_executions(store, from, to, size, [&classes, &messages, &fingerprints]).await?;
         while aggregate(store, FOLD, None).await?.changes > 0 {}
         from = to;
-        say(from);
+        report(from);
     }
     while name_groups(store, 500).await? == 500 {}
     for table in ["executions", "attempts", "failures", "failure_changes", "failure_counts", "jobs"]
@@ -120,7 +120,7 @@ async fn insert_executions(
     .bind(fingerprints)
     .execute(store.pool())
     .await?;
-    // Who ran it: the register is told, without a million attempts.
+    // The failure index gets the worker's name without a million attempts.
     sqlx::query(
         "UPDATE sexton.failures SET worker = CASE WHEN task_type = 'type_rare' THEN 'worker-rare'
             ELSE 'worker-' || abs(hashtext(execution_id::text)) % 40 END

@@ -14,8 +14,8 @@ pub(super) fn find(name: &str) -> Result<PathBuf> {
     let folders = if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         vec![PathBuf::from(folder)]
     } else {
-        let own = std::env::current_exe().context("failed to find this program's own file")?;
-        own.ancestors().skip(1).take(2).map(PathBuf::from).collect()
+        let program = std::env::current_exe().context("failed to find this program's own file")?;
+        program.ancestors().skip(1).take(2).map(PathBuf::from).collect()
     };
     let candidates = folders.iter().map(|folder| folder.join(name));
     let Some(found) = candidates.clone().find(|path| path.is_file()) else {

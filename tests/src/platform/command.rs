@@ -20,7 +20,7 @@ pub(super) const DEADLINE: Duration = Duration::from_mins(1);
 pub struct CommandOutput {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it said.
+    /// Its standard output.
     pub stdout: String,
     /// What it complained of.
     pub stderr: String,
@@ -29,9 +29,9 @@ pub struct CommandOutput {
 impl fmt::Display for CommandOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.status)?;
-        for said in [&self.stdout, &self.stderr] {
-            if !said.trim().is_empty() {
-                write!(f, "\n{}", said.trim_end())?;
+        for stream in [&self.stdout, &self.stderr] {
+            if !stream.trim().is_empty() {
+                write!(f, "\n{}", stream.trim_end())?;
             }
         }
         Ok(())

@@ -13,8 +13,8 @@ pub(super) struct Environment(Vec<(OsString, OsString)>);
 impl Environment {
     /// A search path, a home, a folder for temporary files, a user.
     pub(super) fn minimal() -> Self {
-        let kept = |name: &&str| Some((OsString::from(name), std::env::var_os(name)?));
-        Self(INHERITED_VARIABLES.iter().filter_map(kept).collect())
+        let inherited = |name: &&str| Some((OsString::from(name), std::env::var_os(name)?));
+        Self(INHERITED_VARIABLES.iter().filter_map(inherited).collect())
     }
 
     /// With one more.

@@ -169,7 +169,7 @@ impl Program {
         self.log.clone()
     }
 
-    /// All that it has said so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }

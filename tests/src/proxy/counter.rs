@@ -1,4 +1,4 @@
-//! Counts how often the server of a proxy has said something.
+//! Counts how often the server of a proxy has sent a pattern.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,8 +43,8 @@ impl Listener {
         let found = self.tail.windows(pattern.len()).filter(|window| *window == &**pattern).count();
         self.counter.count.fetch_add(found, Ordering::Relaxed);
         // Shorter than the pattern, so that nothing is counted twice.
-        let kept = self.tail.len().min(pattern.len() - 1);
-        self.tail.drain(..self.tail.len() - kept);
+        let tail_bytes = self.tail.len().min(pattern.len() - 1);
+        self.tail.drain(..self.tail.len() - tail_bytes);
     }
 }
 

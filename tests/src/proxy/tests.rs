@@ -31,7 +31,7 @@ async fn client(proxy: &Proxy) -> TcpStream {
 }
 
 /// Sends `text` and receives it back.
-async fn heard(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+async fn is_echoed(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).await?;
     let mut answer = vec![0; text.len()];
     timeout(SOON, stream.read_exact(&mut answer)).await??;
@@ -48,7 +48,7 @@ async fn is_silent(stream: &mut TcpStream, text: &str) -> bool {
 async fn forwarded_bytes_and_the_end_of_stream_arrive() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let mut stream = client(&proxy).await;
-    heard(&mut stream, "hello").await.unwrap();
+    is_echoed(&mut stream, "hello").await.unwrap();
     stream.shutdown().await.unwrap();
     let mut rest = Vec::new();
     timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
@@ -59,7 +59,7 @@ async fn forwarded_bytes_and_the_end_of_stream_arrive() {
 async fn a_cut_resets_old_connections_and_new_ones_until_it_is_over() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let mut old = client(&proxy).await;
-    heard(&mut old, "hello").await.unwrap();
+    is_echoed(&mut old, "hello").await.unwrap();
     proxy.cut();
     let reset = timeout(SOON, old.read_u8()).await.unwrap().unwrap_err();
     assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
@@ -68,21 +68,21 @@ async fn a_cut_resets_old_connections_and_new_ones_until_it_is_over() {
         assert!(timeout(SOON, new.read_u8()).await.unwrap().is_err());
     }
     proxy.pass();
-    heard(&mut client(&proxy).await, "again").await.unwrap();
+    is_echoed(&mut client(&proxy).await, "again").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_black_hole_delivers_nothing_and_closes_nothing() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let (mut talks, mut waits) = (client(&proxy).await, client(&proxy).await);
-    heard(&mut talks, "hello").await.unwrap();
-    heard(&mut waits, "hello").await.unwrap();
+    is_echoed(&mut talks, "hello").await.unwrap();
+    is_echoed(&mut waits, "hello").await.unwrap();
     proxy.black_hole();
     assert!(is_silent(&mut talks, "anybody?").await);
     assert!(is_silent(&mut client(&proxy).await, "anybody?").await);
     proxy.pass();
     assert!(is_silent(&mut talks, "and now?").await, "what lost bytes stays silent");
-    heard(&mut waits, "still here").await.unwrap();
+    is_echoed(&mut waits, "still here").await.unwrap();
 }
 
 #[tokio::test]
@@ -90,11 +90,11 @@ async fn answers_after_a_split_pattern_are_dropped_a_limited_number_of_times() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     proxy.swallow_answers_matching(b"-- mark", 1);
     let mut other = client(&proxy).await;
-    heard(&mut other, "-- open").await.unwrap();
+    is_echoed(&mut other, "-- open").await.unwrap();
     let mut first = client(&proxy).await;
-    heard(&mut first, "begin -- m").await.unwrap();
+    is_echoed(&mut first, "begin -- m").await.unwrap();
     assert!(is_silent(&mut first, "ark").await);
-    heard(&mut client(&proxy).await, "-- mark").await.unwrap();
+    is_echoed(&mut client(&proxy).await, "-- mark").await.unwrap();
     proxy.pass();
     assert!(is_silent(&mut first, "and now?").await);
 }
@@ -104,7 +104,7 @@ async fn a_delay_holds_in_each_direction() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     proxy.delay(Duration::from_millis(100));
     let begun_at = Instant::now();
-    heard(&mut client(&proxy).await, "hello").await.unwrap();
+    is_echoed(&mut client(&proxy).await, "hello").await.unwrap();
     assert!(begun_at.elapsed() >= Duration::from_millis(200), "{:?}", begun_at.elapsed());
 }
 
@@ -122,10 +122,10 @@ async fn a_url_leads_through_the_proxy_and_that_of_another_server_is_refused() {
 async fn a_lost_request_does_not_arrive_and_its_connection_lives() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let mut stream = client(&proxy).await;
-    heard(&mut stream, "before").await.unwrap();
+    is_echoed(&mut stream, "before").await.unwrap();
     proxy.lose_requests_matching(b"lose");
     assert!(is_silent(&mut stream, "please lose this").await);
-    heard(&mut stream, "after").await.unwrap();
+    is_echoed(&mut stream, "after").await.unwrap();
     proxy.pass();
-    heard(&mut stream, "lose nothing").await.unwrap();
+    is_echoed(&mut stream, "lose nothing").await.unwrap();
 }

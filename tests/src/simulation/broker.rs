@@ -87,7 +87,7 @@ impl Message {
 pub(super) struct Broker {
     pub(super) main: Vec<Message>,
     /// With the instant at which each comes back.
-    pub(super) ladder: Vec<(DateTime<Utc>, Message)>,
+    pub(super) delay_queues: Vec<(DateTime<Utc>, Message)>,
     pub(super) failed: Vec<Message>,
 }
 
@@ -104,13 +104,13 @@ impl Broker {
         }
     }
 
-    /// Publishes a message to the ladder, where it waits for one hop.
+    /// Publishes a message to a delay queue, where it waits for one delay.
     pub(super) fn wait(&mut self, message: Message, remaining: Duration, now: DateTime<Utc>) {
         match next_queue(remaining, remaining) {
             NextQueue::Main => self.main.push(message),
             NextQueue::Delay { delay_ms, expiration_ms } => {
                 let ms = expiration_ms.unwrap_or(delay_ms);
-                self.ladder.push((now + Duration::from_millis(ms), message));
+                self.delay_queues.push((now + Duration::from_millis(ms), message));
             }
         }
     }
@@ -118,15 +118,15 @@ impl Broker {
     /// Gives back what has waited long enough.
     pub(super) fn ripen(&mut self, now: DateTime<Utc>) {
         let (ripe, waiting) =
-            std::mem::take(&mut self.ladder).into_iter().partition(|(at, _)| *at <= now);
-        self.ladder = waiting;
+            std::mem::take(&mut self.delay_queues).into_iter().partition(|(at, _)| *at <= now);
+        self.delay_queues = waiting;
         let ripe: Vec<(DateTime<Utc>, Message)> = ripe;
         self.main.extend(ripe.into_iter().map(|(_, message)| message));
     }
 
     /// All messages.
     pub(super) fn messages(&self) -> impl Iterator<Item = &Message> {
-        let waiting = self.ladder.iter().map(|(_, message)| message);
+        let waiting = self.delay_queues.iter().map(|(_, message)| message);
         self.main.iter().chain(waiting).chain(&self.failed)
     }
 }

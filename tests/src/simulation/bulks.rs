@@ -169,22 +169,22 @@ impl Simulation<'_> {
     async fn carry(&mut self, index: u8, cut: Cut) -> Result<(), Stop> {
         let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
         self.notes.bulk = Some(id);
-        let portion = bulk::execute_batch(self.writes(), id, Some(self.now)).await?;
+        let batch = bulk::execute_batch(self.writes(), id, Some(self.now)).await?;
         // A running canary has locked the bulk, and has nothing to commit.
         self.rolled_back().await?;
-        let Some(portion) = portion else { return Ok(()) };
-        invariant!(portion.busy == 0, "a portion finds a lock that nobody has");
+        let Some(batch) = batch else { return Ok(()) };
+        invariant!(batch.busy == 0, "a batch finds a lock that nobody has");
         self.ledger.bulks.carried(id, self.now);
-        if portion.paused.is_some() {
+        if batch.paused.is_some() {
             self.ledger.bulks.comes("a canary that pauses its bulk");
         }
-        if portion.refused > 0 {
+        if batch.refused > 0 {
             self.ledger.bulks.comes("an item that is refused");
         }
         if cut == Cut::No {
             self.schedulers
                 .outbox
-                .extend(portion.tickets.into_iter().map(|unpublished| (unpublished, false)));
+                .extend(batch.tickets.into_iter().map(|unpublished| (unpublished, false)));
         }
         Ok(())
     }

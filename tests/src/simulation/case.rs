@@ -68,8 +68,8 @@ pub struct Parts {
     pub renewal_first: bool,
     /// The rescuer judges a lease by what it has seen, and not by the database's clock.
     pub observes: bool,
-    /// A pass of the sweep owes again what it did not see.
-    pub sweep_owes: bool,
+    /// A pass of the sweep marks unseen messages unpublished.
+    pub sweep_republishes: bool,
     /// Schedulers let executions go that wait for their job.
     pub admits: bool,
 }
@@ -80,7 +80,7 @@ impl Parts {
         own_clock: true,
         renewal_first: true,
         observes: true,
-        sweep_owes: true,
+        sweep_republishes: true,
         admits: true,
     };
 }
@@ -308,13 +308,13 @@ impl<'a> Simulation<'a> {
         };
         let (jobs, defaults) = (&self.jobs, &self.defaults);
         let policy = |row: &Row| {
-            let own = jobs.iter().find(|job| job.id == row.job);
-            let policy = match own {
+            let job = jobs.iter().find(|job| job.id == row.job);
+            let policy = match job {
                 Some(job) => defaults.with(&job.retry),
                 None if row.asks_about.is_some() => defaults.with(&of_question()),
                 None => defaults.clone(),
             };
-            // As the worker wrote it down at the open, whoever ends the attempt.
+            // As the worker wrote it down at the open; it holds for every process that ends the attempt.
             RetryPolicy { max_crashes: CRASHES, ..policy }
         };
         let stale_at = |row: &Row| {
@@ -326,7 +326,8 @@ impl<'a> Simulation<'a> {
                     || row.execution_key.starts_with("cron-"));
             fired.then_some(row.scheduled_for + after)
         };
-        let is_asked = |row: &Row| jobs.iter().any(|job| job.id == row.job && job.is_asked);
+        let has_verify_task =
+            |row: &Row| jobs.iter().any(|job| job.id == row.job && job.has_verify_task);
         let mut judge = Checker {
             ledger: &mut self.ledger,
             notes: &mut self.notes,
@@ -335,7 +336,7 @@ impl<'a> Simulation<'a> {
             began: began(),
             policy: &policy,
             stale_at: &stale_at,
-            is_asked: &is_asked,
+            has_verify_task: &has_verify_task,
         };
         judge.notes.by_bulk = judge.moved_by_bulks(&self.bulks, &bulks);
         judge.bulks((&self.rows, &after), (&self.bulks, &bulks))?;

@@ -71,7 +71,7 @@ impl Simulation<'_> {
             }
             self.work().await?;
         }
-        // A pass, and what it owes.
+        // A pass, and the messages that it marks unpublished.
         self.apply(Op::Sweep { cut }).await?;
         while self.sweep.is_some() {
             self.apply(Op::Sweep { cut }).await?;
@@ -107,7 +107,7 @@ impl Simulation<'_> {
         if let Some(row) = self.rows.values().find(|row| !ended(row.state)) {
             return Some(row.name());
         }
-        if !self.broker.main.is_empty() || !self.broker.ladder.is_empty() {
+        if !self.broker.main.is_empty() || !self.broker.delay_queues.is_empty() {
             return Some("a ticket is left in a queue".to_owned());
         }
         if let Some(bulk) = self.unfinished_bulk() {

@@ -50,7 +50,7 @@ impl Simulation<'_> {
                 self.disturb_sweep();
             }
             Op::Early { message } => {
-                if let Some(message) = self.remove(Queue::Ladder, message) {
+                if let Some(message) = self.remove(Queue::DelayQueues, message) {
                     self.broker.main.push(message);
                 }
             }
@@ -95,9 +95,9 @@ impl Simulation<'_> {
                 let index = pick(index, self.broker.main.len())?;
                 self.broker.main.get_mut(index)
             }
-            Queue::Ladder => {
-                let index = pick(index, self.broker.ladder.len())?;
-                self.broker.ladder.get_mut(index).map(|(_, message)| message)
+            Queue::DelayQueues => {
+                let index = pick(index, self.broker.delay_queues.len())?;
+                self.broker.delay_queues.get_mut(index).map(|(_, message)| message)
             }
             Queue::Failed => {
                 let index = pick(index, self.broker.failed.len())?;
@@ -109,7 +109,7 @@ impl Simulation<'_> {
     fn put(&mut self, queue: Queue, message: Message) {
         match queue {
             Queue::Main => self.broker.main.push(message),
-            Queue::Ladder => self.broker.ladder.push((self.now, message)),
+            Queue::DelayQueues => self.broker.delay_queues.push((self.now, message)),
             Queue::Failed => self.broker.failed.push(message),
         }
     }
@@ -119,9 +119,8 @@ impl Simulation<'_> {
             Queue::Main => {
                 pick(index, self.broker.main.len()).map(|at| self.broker.main.remove(at))
             }
-            Queue::Ladder => {
-                pick(index, self.broker.ladder.len()).map(|at| self.broker.ladder.remove(at).1)
-            }
+            Queue::DelayQueues => pick(index, self.broker.delay_queues.len())
+                .map(|at| self.broker.delay_queues.remove(at).1),
             Queue::Failed => {
                 pick(index, self.broker.failed.len()).map(|at| self.broker.failed.remove(at))
             }
@@ -140,7 +139,7 @@ impl Simulation<'_> {
     }
 
     /// Messages went from before a pass of the sweep: it may reach copies of its own, and remove one
-    /// as a second copy; the next pass owes it again.
+    /// as a second copy; the next pass marks it unpublished.
     fn disturb_sweep(&mut self) {
         if let Some(pass) = &mut self.sweep {
             pass.disturbed = true;
@@ -152,12 +151,12 @@ impl Simulation<'_> {
         if cut == Cut::Before {
             return Ok(());
         }
-        let own = format!("mine-{key}");
+        let own_key = format!("mine-{key}");
         let id = sexton_model::id::ExecutionId::new(self.fresh());
         let name = self.jobs[usize::from(key) % self.jobs.len()].name;
         let request = Trigger {
             job: name,
-            key: Some(&own),
+            key: Some(&own_key),
             params: serde_json::Map::new(),
             id,
             claimed_by: ACTOR,

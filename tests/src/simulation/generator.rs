@@ -9,7 +9,7 @@ use super::op::{Cut, End, Op, Queue};
 pub(super) struct Generator {
     state: u64,
     /// Whether there are to be few executions, so that more befalls each.
-    few: bool,
+    has_few_executions: bool,
     /// Whether there are to be bulks above all.
     bulks: bool,
 }
@@ -17,7 +17,7 @@ pub(super) struct Generator {
 impl Generator {
     /// The numbers of a seed.
     pub(super) const fn new(seed: u64) -> Self {
-        Self { state: seed, few: false, bulks: false }
+        Self { state: seed, has_few_executions: false, bulks: false }
     }
 
     /// The next number.
@@ -53,7 +53,7 @@ impl Generator {
     }
 
     fn queue(&mut self) -> Queue {
-        self.one_of(&[Queue::Main, Queue::Main, Queue::Ladder, Queue::Failed])
+        self.one_of(&[Queue::Main, Queue::Main, Queue::DelayQueues, Queue::Failed])
     }
 
     /// Mostly less than a lease; sometimes past what retries, patience or retention wait for.
@@ -181,7 +181,7 @@ impl Generator {
                 op,
                 Op::Plan { .. } | Op::Trigger { .. } | Op::Backfill { .. } | Op::Foreign { .. }
             );
-            if !(self.few && claims && self.below(8) > 0) {
+            if !(self.has_few_executions && claims && self.below(8) > 0) {
                 return op;
             }
         }
@@ -304,13 +304,13 @@ impl Generator {
     pub(super) fn ops(&mut self, length: usize) -> Vec<Op> {
         let mut ops = Vec::with_capacity(length);
         self.bulks = self.below(3) == 0;
-        self.few = self.bulks || self.below(3) > 0;
+        self.has_few_executions = self.bulks || self.below(3) > 0;
         if self.below(2) > 0 {
             ops.push(self.overlap());
         }
         if self.bulks {
             ops.extend(Self::failures());
-        } else if self.few {
+        } else if self.has_few_executions {
             let cut = Cut::No;
             ops.push(Op::Trigger { key: self.below(3) as u8, cut });
             ops.push(self.one_of(&[Op::Foreign { key: 0 }, Op::Wait { ms: 60_000 }]));

@@ -23,8 +23,8 @@ pub(super) struct Checker<'a> {
     pub(super) policy: &'a dyn Fn(&Row) -> RetryPolicy,
     /// Until when a firing may be begun; `None`: however late.
     pub(super) stale_at: &'a dyn Fn(&Row) -> Option<DateTime<Utc>>,
-    /// Whether a task is asked first whether the effect of an execution has happened.
-    pub(super) is_asked: &'a dyn Fn(&Row) -> bool,
+    /// Whether a verify task first tells whether the effect of an execution has happened.
+    pub(super) has_verify_task: &'a dyn Fn(&Row) -> bool,
 }
 
 /// `Err(Stop::Broken)` with the text unless the condition holds.
@@ -58,12 +58,12 @@ impl Checker<'_> {
             history(row)?;
             outputs(before.get(id), row)?;
             self.budgets(row)?;
-            let deeds = self.ledger.deeds.get(id).copied().unwrap_or_default();
+            let actions = self.ledger.actions.get(id).copied().unwrap_or_default();
             invariant!(
-                row.deeds == deeds,
-                "{}: {} deeds recorded of {deeds}",
+                row.actions == actions,
+                "{}: {} actions recorded of {actions}",
                 row.name(),
-                row.deeds
+                row.actions
             );
         }
         Ok(())
@@ -125,7 +125,7 @@ impl Checker<'_> {
                 self.ledger.budget_from.insert(is.id, is.attempt.get());
                 self.ledger.by_hand.remove(&is.id);
             }
-            // Whether that was right is asked of the whole job.
+            // The check of the whole job decides whether that was right.
             (_, State::Cancelled) if is.replaced_by.is_some() => {}
             (_, to) => {
                 let cause = moved_to(to);
@@ -154,7 +154,7 @@ impl Checker<'_> {
         first && (self.stale_at)(row).is_some_and(|at| at < self.now)
     }
 
-    /// A debt is paid by a mark of the very revision.
+    /// Only a mark of the same revision marks a ticket published.
     fn marked(&self, was: &Row, is: &Row) -> Result<(), Stop> {
         let paid = was.published.is_none() && is.published.is_some();
         if paid && was.state.has_ticket() {
@@ -221,7 +221,11 @@ impl Checker<'_> {
         invariant!(!(hopeless && is.state == State::Retrying), "tried again in vain: {}", name());
         let again = matches!(is.state, State::Retrying | State::Failed);
         invariant!(again == (is.attempt > was.attempt), "the wrong number: {}", name());
-        invariant!(!again || is.published.is_none(), "the next ticket is not owed: {}", name());
+        invariant!(
+            !again || is.published.is_none(),
+            "the next ticket is not unpublished: {}",
+            name()
+        );
         invariant!(!(again && was.cancel_requested), "a cancel is forgotten: {}", name());
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(super) struct Job {
     /// Its current policy.
     pub(super) overlap: Overlap,
     /// Whether a verify task checks the effects of its failed executions.
-    pub(super) is_asked: bool,
+    pub(super) has_verify_task: bool,
     /// Its first firing.
     pub(super) first: Option<DateTime<Utc>>,
     /// The time between two firings; `None`: it is only triggered.
@@ -161,7 +161,7 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
                 delay: Some(definition.delay),
                 ..RetryOverrides::default()
             },
-            is_asked: definition.verify_task.is_some(),
+            has_verify_task: definition.verify_task.is_some(),
             first,
             period: definition.period,
         });

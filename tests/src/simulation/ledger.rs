@@ -35,8 +35,8 @@ pub(super) struct Ledger {
     pub(super) excused: HashSet<ExecutionId>,
     /// From which attempt on budgets count: that of the last requeue.
     pub(super) budget_from: HashMap<ExecutionId, i32>,
-    /// How many deeds of people should be recorded.
-    pub(super) deeds: HashMap<ExecutionId, i64>,
+    /// How many operator actions the audit should have.
+    pub(super) actions: HashMap<ExecutionId, i64>,
     /// Executions that retention has removed.
     pub(super) pruned: HashSet<ExecutionId>,
     /// Their keys.
@@ -48,7 +48,7 @@ pub(super) struct Ledger {
     pub(super) alone: HashSet<Uuid>,
     /// The executions of foreign tasks, by message id.
     pub(super) foreign: HashMap<String, ExecutionId>,
-    /// What bulks were asked for, and what their questions have said.
+    /// The requested bulks, and the answers to their questions.
     pub(super) bulks: BulkLedger,
 }
 
@@ -97,9 +97,9 @@ impl Ledger {
         self.foreign.retain(|_, known| *known != id);
     }
 
-    /// One more deed should be recorded of it.
+    /// The audit should have one more action of it.
     pub(super) fn record_action(&mut self, id: ExecutionId) {
-        *self.deeds.entry(id).or_default() += 1;
+        *self.actions.entry(id).or_default() += 1;
     }
 }
 

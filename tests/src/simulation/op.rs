@@ -35,13 +35,13 @@ pub enum End {
     TimesOut,
     /// It runs out of memory.
     Crashes,
-    /// Its worker was told to stop.
+    /// Its worker stops.
     IsInterrupted,
     /// It asks to be run later.
     Snoozes,
 }
 
-/// What a question says, or a command that is asked instead.
+/// The answer of a question, or of the verify command instead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ScriptedAnswer {
     /// The effect has happened.
@@ -96,11 +96,11 @@ pub enum BulkMode {
     Paced,
     /// One first.
     Canary,
-    /// Jobs' verify tasks are asked first.
+    /// Jobs' verify tasks run first.
     Verified,
     /// The same, with two first and one every ten seconds.
     VerifiedSlowly,
-    /// A command is asked first.
+    /// A verify command runs first.
     Commanded,
 }
 
@@ -110,7 +110,7 @@ pub enum Queue {
     /// Of the pool.
     Main,
     /// The delay queues together.
-    Ladder,
+    DelayQueues,
     /// Of the parked.
     Failed,
 }
@@ -119,7 +119,7 @@ pub enum Queue {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "indices, all of them; `cut` is where the call is cut")]
 pub enum Op {
-    /// Time passes. The ladder gives back what has waited long enough; a worker kills the tasks
+    /// Time passes. The delay queues return what has waited long enough; a worker kills the tasks
     /// whose lease is nearly over by its own clock.
     Wait { ms: u64 },
     /// The database's clock is set ahead, and no time passes.
@@ -136,7 +136,7 @@ pub enum Op {
     /// An operator decides what was set aside meanwhile; `Cut::After`: of one job, then his command
     /// dies.
     Release { discard: bool, cut: Cut },
-    /// A relay takes owed tickets.
+    /// A relay takes unpublished tickets.
     Relay { limit: u8, cut: Cut },
     /// A scheduler publishes a ticket that it claimed or took.
     Publish { ticket: u8, cut: Cut },
@@ -148,7 +148,7 @@ pub enum Op {
     FindLost,
     /// It ends those that it found, however long ago.
     EndLost { cut: Cut },
-    /// The reconciler owes again what seems lost; `wrong`: it takes the main queue for empty.
+    /// The reconciler marks unpublished what seems lost; `wrong`: it takes the main queue for empty.
     Reconcile { wrong: bool, cut: Cut },
     /// The sweep's next effect: begin, take a message, judge it, put it back or remove it, finish.
     Sweep { cut: Cut },
@@ -158,9 +158,9 @@ pub enum Op {
     Prune,
     /// A scheduler writes down what a bulk means, the next two executions.
     Prepare { bulk: u8, cut: Cut },
-    /// It hears what questions of a bulk have said, and asks further ones.
+    /// It collects the answers to a bulk's questions, and asks further ones.
     Question { bulk: u8, cut: Cut },
-    /// It carries out a portion of a bulk; what it owes is in its hand then.
+    /// It executes a batch of a bulk; it holds the unpublished tickets then.
     Carry { bulk: u8, cut: Cut },
 
     /// The broker hands a message of the main queue, any of them, to a free slot.
@@ -191,7 +191,7 @@ pub enum Op {
     Disconnect { worker: u8 },
     /// A worker is killed, and its tasks with it; another process starts in its place.
     WorkerDies { worker: u8 },
-    /// That process takes the seat and ends the attempts of those before it.
+    /// That process takes the instance lock and ends the attempts of those before it.
     AcquireInstanceLock { worker: u8 },
 
     /// A message is doubled.
@@ -200,7 +200,7 @@ pub enum Op {
     Lose { queue: Queue, message: u8 },
     /// The broker loses all its data.
     Wipe,
-    /// The ladder gives a ticket back too early.
+    /// A delay queue returns a ticket too early.
     Early { message: u8 },
     /// The broker parks a ticket that it handed out too often.
     Park { message: u8 },
@@ -263,7 +263,7 @@ words! {
     BulkAction { Requeue, Discard, Restore }
     BulkTarget { All, Group, Named, Before }
     BulkMode { Plain, Paced, Canary, Verified, VerifiedSlowly, Commanded }
-    Queue { Main, Ladder, Failed }
+    Queue { Main, DelayQueues, Failed }
 }
 
 /// A list of operations as Rust.

@@ -41,7 +41,7 @@ struct Columns {
     params: String,
     asks_about: Option<Uuid>,
     finished_at: Option<DateTime<Utc>>,
-    deeds: i64,
+    actions: i64,
     earliest: DateTime<Utc>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Row {
     /// The execution that it is a question about; `None` for an ordinary execution.
     pub(super) asks_about: Option<ExecutionId>,
     pub(super) finished_at: Option<DateTime<Utc>>,
-    pub(super) deeds: i64,
+    pub(super) actions: i64,
     /// The earliest instant in the row.
     pub(super) earliest: DateTime<Utc>,
     /// By number.
@@ -140,7 +140,7 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
                 snoozes_used, worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
                 backfill IS NOT NULL AS is_backfilled, overlap_override IS NOT NULL AS overridden,
                 waits, admitted_at, replaced_by, params::text, asks_about, finished_at,
-                (SELECT count(*) FROM sexton.operator_actions o WHERE o.execution_id = e.id) AS deeds,
+                (SELECT count(*) FROM sexton.operator_actions o WHERE o.execution_id = e.id) AS actions,
                 least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
                       finished_at, lease_until) AS earliest
          FROM sexton.executions e",
@@ -205,7 +205,7 @@ impl Columns {
             params: self.params,
             asks_about: self.asks_about.map(ExecutionId::new),
             finished_at: self.finished_at,
-            deeds: self.deeds,
+            actions: self.actions,
             earliest: self.earliest,
             attempts: BTreeMap::new(),
         })

@@ -147,7 +147,7 @@ impl SimulationRunner {
     ///
     /// If the database is away, or if an operation changes nothing: then the list has come to be about
     /// something else than it was kept for.
-    pub async fn run_kept(&mut self, ops: &[Op]) -> Result<Option<Violation>> {
+    pub async fn run_keeping_database(&mut self, ops: &[Op]) -> Result<Option<Violation>> {
         let broken = self.run(ops, Parts::ALL).await?;
         ensure!(broken.is_some() || self.idle.is_empty(), "change nothing: {:?}", self.idle);
         Ok(broken)

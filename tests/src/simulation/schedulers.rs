@@ -38,7 +38,7 @@ const PRUNED: [RetentionTarget; 4] = [
     RetentionTarget::Bulks,
 ];
 
-/// Any instant: only what lies between two is asked for.
+/// Any instant: only the differences matter.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// What the schedulers remember.
@@ -136,7 +136,11 @@ impl Simulation<'_> {
             return Ok(());
         }
         let taken = take_due(self.writes(), usize::from(limit), Some(self.now)).await?;
-        invariant!(taken.unreadable.is_empty(), "owed rows cannot be read: {:?}", taken.unreadable);
+        invariant!(
+            taken.unreadable.is_empty(),
+            "unpublished rows cannot be read: {:?}",
+            taken.unreadable
+        );
         if cut == Cut::No {
             self.schedulers
                 .outbox
@@ -232,7 +236,7 @@ impl Simulation<'_> {
 
     pub(super) async fn prune(&mut self) -> Result<(), Stop> {
         self.notes.pruned = true;
-        // In portions so small that there are several.
+        // In batches so small that there are several.
         pass(self.writes(), RETENTION, &PRUNED, 5, Some(self.now)).await?;
         Ok(())
     }

@@ -25,7 +25,7 @@ const SNOOZE: Duration = Duration::from_secs(2);
 /// Workers.
 pub(super) const WORKERS: usize = 2;
 
-/// A worker: its process, and the ones before it in its seat.
+/// A worker: its process, and the ones before it with the same instance name.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) process: ProcessId,
@@ -72,7 +72,7 @@ pub(super) enum Step {
 /// Where a ticket that opened nothing goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Elsewhere {
-    Ladder(Duration),
+    DelayQueues(Duration),
     Failed,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn held(opened: &Opened) -> AttemptFence {
     AttemptFence { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
 
-/// Until when a task may run after a lease that was asked for at `sent`: see `worker/src/attempt/lease_renewer.rs`.
+/// Until when a task may run after a lease that the worker requested at `sent`: see `worker/src/attempt/lease_renewer.rs`.
 pub(super) fn own_clock(sent: DateTime<Utc>, lease: Duration) -> DateTime<Utc> {
     let margin = (lease / 10).clamp(Duration::from_millis(200), Duration::from_secs(2));
     sent + lease.saturating_sub(margin)
@@ -219,7 +219,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A running question ends well, and has said something.
+    /// A running question succeeds with an answer.
     fn answer(&mut self, slot: u8, reply: ScriptedAnswer) {
         let is_question =
             |step: &Step| matches!(step, Step::Running { opened, .. } if opened.task_type == CHECK);
@@ -238,7 +238,7 @@ impl Simulation<'_> {
         let Some(slot) = self.nth(slot, sends) else { return };
         match std::mem::take(&mut slot.step) {
             Step::Settled(unpublished) => {
-                // Not confirmed is not published: the debt is left to the relay.
+                // Without a confirm the ticket stays unpublished, for the relay.
                 slot.step = match cut {
                     Cut::No => Step::Published(unpublished.ticket.execution_id, unpublished.rev),
                     Cut::Before | Cut::After => Step::Acking,
@@ -253,7 +253,7 @@ impl Simulation<'_> {
                 slot.step = if cut == Cut::No { Step::Acking } else { again };
                 match to {
                     _ if cut == Cut::Before => {}
-                    Elsewhere::Ladder(rest) => self.broker.wait(copy, rest, now),
+                    Elsewhere::DelayQueues(rest) => self.broker.wait(copy, rest, now),
                     Elsewhere::Failed => self.broker.failed.push(copy),
                 }
             }

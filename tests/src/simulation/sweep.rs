@@ -95,7 +95,7 @@ impl Simulation<'_> {
     }
 
     async fn finish_pass(&mut self, pass: Pass, cut: Cut) -> Result<(), Stop> {
-        if pass.left == 0 && cut == Cut::No && self.parts.sweep_owes {
+        if pass.left == 0 && cut == Cut::No && self.parts.sweep_republishes {
             let (began, mut after) = (pass.lock.acquired_at(), ScanPosition::START);
             while let Some(unpublished) =
                 mark_unseen_unpublished(self.writes(), began, false, after, 1_000, Some(self.now))

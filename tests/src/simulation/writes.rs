@@ -139,7 +139,7 @@ impl Simulation<'_> {
             Some(OpenDecision::AlreadyOpened | OpenDecision::Stale) => Step::Acking,
             Some(OpenDecision::Wait(rest)) => {
                 let copy = message.map(|message| message.too_early(id, attempt));
-                moving(copy, Elsewhere::Ladder(rest))
+                moving(copy, Elsewhere::DelayQueues(rest))
             }
             Some(OpenDecision::UnknownExecution) => {
                 let removed = self.ledger.pruned.contains(&id);
@@ -330,7 +330,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A worker's seat: the attempts of the processes before it are lost.
+    /// A worker takes its instance lock: the attempts of the processes before it are lost.
     pub(super) async fn acquire_instance_lock(&mut self, worker: u8) -> Result<(), Stop> {
         let dead = std::mem::take(&mut self.workers[usize::from(worker) % WORKERS].dead);
         self.notes.dead = dead.iter().map(|process| process.get()).collect();

@@ -41,22 +41,22 @@ pub(super) struct MaintenanceCounts {
 }
 
 impl MaintenanceCounts {
-    /// Whether each kind of deed that a mixed load calls for was done at least once.
+    /// Whether the mixed load has done each kind of action at least once.
     pub(super) fn have_worked(&self) -> bool {
-        [&self.requeued, &self.discarded, &self.removed].iter().all(|deeds| count(deeds) > 0)
+        [&self.requeued, &self.discarded, &self.removed].iter().all(|actions| count(actions) > 0)
     }
 }
 
 /// How many so far.
-pub(super) fn count(deeds: &AtomicU64) -> u64 {
-    deeds.load(Ordering::Relaxed)
+pub(super) fn count(actions: &AtomicU64) -> u64 {
+    actions.load(Ordering::Relaxed)
 }
 
 /// Requeues what failed for the first time, discards what failed again, and cancels one execution
 /// that waits in each round, until it is stopped.
 pub(super) async fn operator(
     store: Store,
-    kept: Arc<MaintenanceCounts>,
+    counts: Arc<MaintenanceCounts>,
     stop: CancellationToken,
 ) -> Result<()> {
     let by = AuditContext { actor: "soak", reason: Some("soak") };
@@ -66,20 +66,20 @@ pub(super) async fn operator(
         rounds.tick().await;
         for (id, attempt, requeued) in failed(&store).await? {
             if requeued {
-                add(&kept.discarded, done(discard(&store, id, by, None).await)?);
+                add(&counts.discarded, done(discard(&store, id, by, None).await)?);
             } else {
-                add(&kept.requeued, done(requeue(&store, id, attempt, by, None).await)?);
+                add(&counts.requeued, done(requeue(&store, id, attempt, by, None).await)?);
             }
         }
         if let Some(id) = waiting(&store).await? {
-            add(&kept.cancelled, done(cancel(&store, id, by, None).await.map(drop))?);
+            add(&counts.cancelled, done(cancel(&store, id, by, None).await.map(drop))?);
         }
     }
     Ok(())
 }
 
-fn add(deeds: &AtomicU64, more: u64) {
-    deeds.fetch_add(more, Ordering::Relaxed);
+fn add(actions: &AtomicU64, more: u64) {
+    actions.fetch_add(more, Ordering::Relaxed);
 }
 
 /// What failed, its attempt, and whether it was requeued before.
@@ -107,7 +107,7 @@ async fn waiting(store: &Store) -> Result<Option<ExecutionId>> {
     Ok(id.map(ExecutionId::new))
 }
 
-/// One deed, or none if the execution has moved on meanwhile.
+/// One action, or none if the execution has moved on meanwhile.
 fn done(result: Result<(), OperatorError>) -> Result<u64> {
     match result {
         Ok(()) => Ok(1),
@@ -119,11 +119,11 @@ fn done(result: Result<(), OperatorError>) -> Result<u64> {
 /// Removes what finished more than `keep` ago until it is stopped.
 ///
 /// By the pruner's own statements. A day is the shortest retention that can be set, so the statements
-/// are told that it is almost a day later.
+/// receive an instant almost a day later.
 pub(super) async fn prune(
     store: Store,
     keep: Duration,
-    kept: Arc<MaintenanceCounts>,
+    counts: Arc<MaintenanceCounts>,
     stop: CancellationToken,
 ) -> Result<()> {
     let mut rounds = interval(ROUND_INTERVAL);
@@ -134,7 +134,7 @@ pub(super) async fn prune(
             sqlx::query_scalar("SELECT now()").fetch_one(store.pool()).await?;
         let now = Some(clock + TimeDelta::days(RETENTION_DAYS.into()) - TimeDelta::from_std(keep)?);
         add(
-            &kept.removed,
+            &counts.removed,
             pass(&store, RETENTION, &RetentionTarget::ALL, PRUNE_BATCH_ROWS, now).await?.executions,
         );
     }

@@ -80,7 +80,7 @@ pub struct Outcome {
     pub discarded: u64,
     /// Executions that were cancelled.
     pub cancelled: u64,
-    /// Rows in the audit of operators' deeds.
+    /// Rows in the audit of operators' actions.
     pub audited: u64,
     /// All samples.
     #[serde(skip)]
@@ -150,21 +150,22 @@ async fn feed(
     let stop = CancellationToken::new();
     let _stopped = stop.clone().drop_guard();
     let store = platform.store();
-    let kept = Arc::new(MaintenanceCounts::default());
-    let operating = maintenance::operator(store.clone(), Arc::clone(&kept), stop.clone());
-    let pruning = maintenance::prune(store.clone(), options.keep, Arc::clone(&kept), stop.clone());
-    let keepers = [tokio::spawn(operating), tokio::spawn(pruning)];
+    let counts = Arc::new(MaintenanceCounts::default());
+    let operating = maintenance::operator(store.clone(), Arc::clone(&counts), stop.clone());
+    let pruning =
+        maintenance::prune(store.clone(), options.keep, Arc::clone(&counts), stop.clone());
+    let tasks = [tokio::spawn(operating), tokio::spawn(pruning)];
 
     platform.apply(&load::jobs(jobs)).await?;
-    let samples = sample(platform, programs, &link, &kept, options).await?;
+    let samples = sample(platform, programs, &link, &counts, options).await?;
     let seconds = samples.last().map_or(0.0, |sample| sample.at_s);
     end_of_feeding(platform).await?;
     idle(platform, 0).await?;
     stop.cancel();
-    for keeper in keepers {
-        keeper.await??;
+    for task in tasks {
+        task.await??;
     }
-    let removed = maintenance::count(&kept.removed);
+    let removed = maintenance::count(&counts.removed);
     let left = count(platform, "sexton.executions").await?;
     link.close().await;
     let executions = (removed + left).saturating_sub(options.backlog as u64);
@@ -174,9 +175,9 @@ async fn feed(
         seconds,
         executions,
         removed,
-        requeued: maintenance::count(&kept.requeued),
-        discarded: maintenance::count(&kept.discarded),
-        cancelled: maintenance::count(&kept.cancelled),
+        requeued: maintenance::count(&counts.requeued),
+        discarded: maintenance::count(&counts.discarded),
+        cancelled: maintenance::count(&counts.cancelled),
         audited: count(platform, "sexton.operator_actions WHERE actor = 'soak'").await?,
         samples,
     })
@@ -186,7 +187,7 @@ async fn sample(
     platform: &Platform,
     programs: &[Program],
     link: &Link,
-    kept: &MaintenanceCounts,
+    counts: &MaintenanceCounts,
     options: &Options,
 ) -> Result<Vec<Sample>> {
     let began = Instant::now();
@@ -194,7 +195,7 @@ async fn sample(
     let mut rounds = interval(options.every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // On a machine that stands still a short soak goes on until there was something to see.
-    while began.elapsed() < options.length || !kept.have_worked() || samples.len() < MIN_SAMPLES {
+    while began.elapsed() < options.length || !counts.have_worked() || samples.len() < MIN_SAMPLES {
         ensure!(began.elapsed() < options.length + DRAIN_TIMEOUT, "{}", platform.log_tails());
         rounds.tick().await;
         let pool = platform.store().pool();

@@ -43,11 +43,11 @@ pub struct Sample {
     pub processes: BTreeMap<String, Process>,
     /// Each table of the platform.
     pub tables: BTreeMap<String, Table>,
-    /// Messages that wait: `main`, `failed`, and `ladder` for all of its steps.
+    /// Messages that wait: `main`, `failed`, and `delay` for all delay queues.
     pub queues: BTreeMap<String, u64>,
     /// Executions by state.
     pub states: BTreeMap<String, i64>,
-    /// Executions whose ticket is owed.
+    /// Executions whose ticket is unpublished.
     pub unpublished: i64,
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn tables(pool: &PgPool) -> Result<BTreeMap<String, Table>> {
     Ok(rows.into_iter().map(table).collect())
 }
 
-/// Looks at the executions: how many are in each state, and how many owe their ticket.
+/// Looks at the executions: how many are in each state, and how many have an unpublished ticket.
 pub(super) async fn executions(pool: &PgPool) -> Result<(BTreeMap<String, i64>, i64)> {
     let states: Vec<(String, i64)> =
         sqlx::query_as("SELECT state, count(*) FROM sexton.executions GROUP BY state")
@@ -115,13 +115,13 @@ pub(super) async fn executions(pool: &PgPool) -> Result<(BTreeMap<String, i64>, 
 pub(super) async fn queues(link: &Link, namespace: &Namespace) -> Result<BTreeMap<String, u64>> {
     let pool = PoolName::default_pool();
     let depth = async |queue: &str| link.depth(queue).await.map(|depth| u64::from(depth.ready));
-    let mut ladder = 0;
+    let mut delay_queues = 0;
     for step in DELAY_QUEUES_MS {
-        ladder += depth(&retry_queue(namespace, &pool, step)).await?;
+        delay_queues += depth(&retry_queue(namespace, &pool, step)).await?;
     }
     let main = depth(&main_queue(namespace, &pool)).await?;
     let failed = depth(&failed_queue(namespace)).await?;
-    let named = [("main", main), ("ladder", ladder), ("failed", failed)];
+    let named = [("main", main), ("delay", delay_queues), ("failed", failed)];
     Ok(named.map(|(name, depth)| (name.to_owned(), depth)).into())
 }
 
@@ -131,8 +131,11 @@ mod tests {
 
     #[test]
     fn a_process_can_be_sampled() {
-        let own = process(std::process::id()).unwrap();
-        assert!(own.rss_kib > 1_000 && own.descriptors >= 3 && own.threads >= 1, "{own:?}");
+        let own_process = process(std::process::id()).unwrap();
+        assert!(
+            own_process.rss_kib > 1_000 && own_process.descriptors >= 3 && own_process.threads >= 1,
+            "{own_process:?}"
+        );
         assert!(process(u32::MAX).is_err());
     }
 }

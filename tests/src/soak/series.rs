@@ -52,7 +52,7 @@ fn series(samples: &[Sample], fed_per_s: f64) -> Vec<Series> {
         all.push(one(name, "executions", points(samples, count), 0.0, backlog));
     }
     let unpublished = points(samples, |sample| Some(sample.unpublished as f64));
-    all.push(one("owed", "tickets", unpublished, 0.0, backlog));
+    all.push(one("unpublished", "tickets", unpublished, 0.0, backlog));
     all
 }
 
@@ -121,7 +121,10 @@ mod tests {
         assert_eq!(bloat, ["executions: size, bytes"]);
         let queue = unbounded(|at, sample| *sample.queues.get_mut("main").unwrap() += at as u64);
         assert_eq!(queue, ["main: queue, messages"]);
-        assert_eq!(unbounded(|at, sample| sample.unpublished += at as i64), ["owed: tickets"]);
+        assert_eq!(
+            unbounded(|at, sample| sample.unpublished += at as i64),
+            ["unpublished: tickets"]
+        );
     }
 
     #[test]

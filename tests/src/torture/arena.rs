@@ -3,7 +3,7 @@
 //! The victims reach the servers through proxies, one for each server, so that a network fault is
 //! theirs alone; they are the ones that are killed at fault points. The peers stay, so that there is
 //! somebody to go on and somebody to overlap with. The worker that is the victim has one slot, so
-//! that what was inside a struck step can be told from the rows.
+//! that the rows show what was inside a struck step.
 
 use std::collections::HashSet;
 use std::os::unix::process::ExitStatusExt as _;
@@ -147,8 +147,8 @@ impl Arena {
     ) -> Result<()> {
         self.kill(program, role);
         let variables = self.environment(program, role);
-        let own = variables.iter().map(|(name, value)| (*name, value.as_str()));
-        let env: Vec<(&str, &str)> = own.chain(env.iter().copied()).collect();
+        let base_env = variables.iter().map(|(name, value)| (*name, value.as_str()));
+        let env: Vec<(&str, &str)> = base_env.chain(env.iter().copied()).collect();
         let started = match program {
             fault::Program::Scheduler => self.platform.start_scheduler(name(program, role), &env),
             fault::Program::Worker => self.platform.start_worker(name(program, role), &env),
@@ -164,7 +164,7 @@ impl Arena {
             database = self.proxy(program, Server::PostgreSql).url(&database);
             broker = self.proxy(program, Server::RabbitMq).url(&broker);
         }
-        // Without TLS, so that proxies see what is asked; with a pulse that notices silence soon.
+        // Without TLS, so that proxies see the statements; with a heartbeat that notices silence soon.
         let pools = match role {
             Role::Victim => jobs::VICTIM_POOL.to_owned(),
             Role::Peer => format!("{},default", jobs::VICTIM_POOL),
@@ -203,12 +203,12 @@ impl Arena {
         self.crashes.iter().cloned().chain(panics).collect()
     }
 
-    /// Starts whoever does not run.
+    /// Starts each process that does not run.
     pub(super) fn complete(&mut self) -> Result<()> {
         self.complete_all(None)
     }
 
-    /// Starts whoever does not run, but for one.
+    /// Starts each process that does not run, but for one.
     pub(super) fn complete_but(&mut self, one: (fault::Program, Role)) -> Result<()> {
         self.complete_all(Some(one))
     }
@@ -229,9 +229,9 @@ impl Arena {
         Ok(())
     }
 
-    /// The process in a seat, which must have been started.
+    /// The process in a slot, which must have been started.
     pub(super) fn process(&mut self, program: fault::Program, role: Role) -> Result<&mut Program> {
-        self.program_slot(program, role).as_mut().context("nobody is in this seat")
+        self.program_slot(program, role).as_mut().context("no program is in this slot")
     }
 
     fn program_slot(&mut self, program: fault::Program, role: Role) -> &mut Option<Program> {
@@ -312,7 +312,7 @@ impl Arena {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
 
-    /// The executions whose requeue by hand was meant.
+    /// The executions that the test has moved to requeue them by hand.
     pub(super) fn moved(&self) -> HashSet<Uuid> {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -350,7 +350,7 @@ impl Arena {
 pub(super) const ME: AuditContext<'static> =
     AuditContext { actor: "torture", reason: Some("torture") };
 
-/// What a process is called; the victim's seat keeps its name over restarts.
+/// What a process is called; the victim keeps its name over restarts.
 pub(super) const fn name(program: fault::Program, role: Role) -> &'static str {
     match (program, role) {
         (fault::Program::Scheduler, Role::Victim) => "s1",
@@ -360,12 +360,12 @@ pub(super) const fn name(program: fault::Program, role: Role) -> &'static str {
     }
 }
 
-/// What is to be said of a program that has ended, unless it died at a fault point.
+/// Describes a program that has ended, unless it died at a fault point.
 fn crash(name: &str, status: ExitStatus, log: &str) -> Option<String> {
     let last = log.lines().last().unwrap_or_default();
     let at_point = last.starts_with("fault point ") && last.ends_with(": killing this process");
-    let is_meant = at_point && status.signal() == Some(Signal::KILL.as_raw());
-    (!is_meant).then(|| format!("{name} ended by itself ({status}): {last}"))
+    let is_expected = at_point && status.signal() == Some(Signal::KILL.as_raw());
+    (!is_expected).then(|| format!("{name} ended by itself ({status}): {last}"))
 }
 
 /// An instant to ask rows from.

@@ -16,7 +16,7 @@ const BROKER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Messages that are looked through for one.
 const MAX_SCANNED_MESSAGES: usize = 1_000;
 
-/// A connection of its own, for one deed. It is dropped with whatever was not acknowledged, which
+/// A connection of its own, for one action. It is dropped with whatever was not acknowledged, which
 /// returns to its queue.
 pub(super) struct BrokerClient {
     channel: Channel,
@@ -119,7 +119,7 @@ impl BrokerClient {
     }
 
     /// Whether a queue is known and does not answer: one without a leader. One that is not there is not
-    /// dead; whoever needs it declares it again.
+    /// dead; the next process that needs it declares it again.
     pub(super) async fn is_dead(&self, queue: &str) -> bool {
         let taking = self.channel.basic_get(queue.into(), BasicGetOptions::default());
         match timeout(BROKER_TIMEOUT, taking).await {

@@ -121,7 +121,7 @@ async fn one_run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         anyhow::Ok(ServerSets { calm, stormy })
     };
-    let once = asked_to_end()?;
+    let once = end_requested()?;
     tokio::pin!(once);
     let sites = tokio::select! {
         sites = servers => sites?,
@@ -135,7 +135,7 @@ async fn one_run(arguments: &RunArguments) -> Result<ExitCode> {
             () = &mut once => {
                 println!("torture: comes to rest and judges; asked once more, it drops this session");
                 ending.rest.cancel();
-                let twice = asked_to_end()?;
+                let twice = end_requested()?;
                 tokio::select! {
                     ended = &mut running => ended,
                     () = twice => {
@@ -290,7 +290,7 @@ async fn without(fence: &'static Fence) -> Result<FenceRun> {
     let mut running = inner.spawn().context("run torture without a fence")?;
     let status = tokio::select! {
         status = running.wait() => status?,
-        () = asked_to_end()? => {
+        () = end_requested()? => {
             running.kill().await?;
             bail!("stopped");
         }
@@ -311,7 +311,7 @@ fn target() -> Result<PathBuf> {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-fn asked_to_end() -> Result<impl Future<Output = ()>> {
+fn end_requested() -> Result<impl Future<Output = ()>> {
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {

@@ -8,7 +8,7 @@ use sexton_service::fault::POINTS;
 /// task twice, so only the tests of single points strike them.
 const WITHOUT_EXECUTIONS: [&str; 6] = [
     "worker.set_aside",
-    "scheduler.sweep_noted",
+    "scheduler.sweep_recorded",
     "scheduler.sweep_restored",
     "console.raw_discarded",
     "console.raw_restored",
@@ -222,7 +222,7 @@ impl fmt::Display for Fault {
             Self::Process(program, blow) => write!(f, "{program} {blow}"),
             Self::Server(server, ruin) => write!(f, "{server} {ruin}"),
             Self::Network(program, server, loss) => write!(f, "{program} to {server}: {loss}"),
-            Self::Manual(deed) => write!(f, "{deed}"),
+            Self::Manual(action) => write!(f, "{action}"),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The fences of the protocol, and how each is taken down in a copy of the source.
 //!
 //! The names are those of [the proof](../../../docs/internals/proof.md), where a model loses the same fences and
-//! shows what goes wrong; those of bulks (`bulk_fences`) are in no model. Here it is the real code on real servers that must be seen to go wrong.
+//! shows what goes wrong; those of bulks (`bulk_fences`) are in no model. Here it is the real code on real servers that
+//! must be seen to go wrong.
 
 use std::path::Path;
 
@@ -177,7 +178,8 @@ pub const FENCES: &[Fence] = &[
             },
         ],
         first: &["schedule set back"],
-        // Both executions of a firing have one key in the ledger: it may see both runs before the oracle reads the rows.
+        // Both executions of a firing have one key in the ledger: it may see both runs before the oracle reads the
+        // rows.
         expected: &["claimed twice", "opened twice", "overlapping runs"],
     },
     Fence {
@@ -234,7 +236,7 @@ impl Fence {
     ///
     /// # Errors
     ///
-    /// There is none; says which there are.
+    /// No fence has this name; the error lists the names.
     pub fn named(name: &str) -> Result<&'static Self> {
         let names: Vec<_> = all().map(|fence| fence.name).collect();
         let found = all().chain([&CONTROL]).find(|fence| fence.name == name);

@@ -18,7 +18,7 @@ use super::{effects, queues, rows};
 /// For the last executions, and for the sweep.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(4);
 
-/// How long a sweep that has just begun may take to put right what it can.
+/// How long a sweep that has just begun may take to repair what it can.
 const OBSERVATION_TIME: Duration = Duration::from_secs(12);
 
 /// What was opened so long ago has been judged before, whatever the clocks of the two hosts say.

@@ -5,7 +5,7 @@
 //! of the run is gone, however it went; so a run that finds the lock held overlaps with a run that is
 //! alive, on this one host without any doubt. Appends of short lines are atomic.
 //!
-//! How long a task takes and how it ends is said by a file named like the task's job, so that it can
+//! A file named like the task's job says how long the task takes and how it ends, so that it can
 //! be changed while the platform runs.
 
 use std::io;
@@ -211,7 +211,7 @@ exit "$status"
 }
 
 impl Ledger {
-    /// Says whether the effect of the execution that is asked about is in the ledger.
+    /// Says whether the effect of the execution in question is in the ledger.
     fn verify_text(&self) -> String {
         format!(
             r#"#!/bin/sh
@@ -324,13 +324,13 @@ mod tests {
             assert!(ended.success());
             std::fs::read_to_string(result).unwrap()
         };
-        for (own, happened) in [("yes-1", "true\n"), ("no-1", "false\n")] {
-            let key = format!("a.b:{own}");
+        for (execution_key, happened) in [("yes-1", "true\n"), ("no-1", "false\n")] {
+            let key = format!("a.b:{execution_key}");
             let ended = Command::new("/bin/sh")
                 .args([ledger.script().into_os_string(), "victim".into(), "charge".into()])
                 .stdout(std::process::Stdio::null())
                 .env("SEXTON_IDEMPOTENCY_KEY", &key)
-                .env("SEXTON_EXECUTION_KEY", own)
+                .env("SEXTON_EXECUTION_KEY", execution_key)
                 .env("SEXTON_EXECUTION_ID", Uuid::from_u128(1).to_string())
                 .env("SEXTON_ATTEMPT", "1")
                 .env("SEXTON_JOB", "a.b")

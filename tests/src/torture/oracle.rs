@@ -61,7 +61,7 @@ pub struct Evidence {
     pub actions: Vec<Action>,
     /// Keys that more than one execution of a job has.
     pub double_keys: Vec<String>,
-    /// Executions whose parked message was moved by hand: their requeue was asked for.
+    /// Executions whose parked message was moved by hand: the test requested their requeue.
     pub moved: HashSet<Uuid>,
 }
 
@@ -134,7 +134,7 @@ fn effects(evidence: &Evidence) -> Vec<Violation> {
             _ => {}
         }
     }
-    // After a crash nobody is asked: the effect happens at least once.
+    // After a crash no verify task runs: the effect happens at least once.
     let follows_permanent =
         |row: &&AttemptRow| row.previous.as_ref().is_some_and(|it| it.1 == "permanent");
     let rows =

@@ -30,7 +30,7 @@ const MAX_TRIES: u32 = 8;
 /// How much of the time, at most, is left for the arenas to recover and to be judged.
 const SETTLE_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// What is asked of a run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Decides which faults come in which order.
@@ -74,7 +74,7 @@ impl ServerSets {
     /// Ends the servers that are the sites' own.
     pub async fn end(self) -> Result<()> {
         for site in std::iter::once(self.calm).chain(self.stormy) {
-            // Whoever else held it has ended with the run.
+            // Its other holders have ended with the run.
             if let Some(site) = Arc::into_inner(site) {
                 site.end().await?;
             }
@@ -105,7 +105,7 @@ struct Shared {
     options: Options,
 }
 
-/// How a run is told to end before all is struck.
+/// Ends a run before all is struck.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// What is being struck recovers, and the arenas come to rest and are judged: what was struck
@@ -266,8 +266,8 @@ impl Shared {
         if self.stop.is_cancelled() || self.rest.is_cancelled() {
             return None;
         }
-        let own = is_stormy.then(|| lock(&self.stormy).pop_front()).flatten();
-        own.or_else(|| lock(&self.calm).pop_front())
+        let stormy = is_stormy.then(|| lock(&self.stormy).pop_front()).flatten();
+        stormy.or_else(|| lock(&self.calm).pop_front())
     }
 
     /// Tries a fault once and writes down what came of it.
@@ -290,7 +290,7 @@ impl Shared {
                     executions,
                     recovery_ms,
                 })?;
-                self.tell_struck(arena, fault, recovery);
+                self.report_strike(arena, fault, recovery);
                 None
             }
             Ok(Outcome::Broken(violation)) => {
@@ -330,14 +330,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps what shows how a promise was broken, for whoever looks into it.
+    /// Keeps what shows how a promise was broken, for the person who looks into it.
     fn keep(&self, arena: &Arena) {
         let file = |what: &str| self.options.folder.join(format!("arena-{}.{what}", arena.number));
         let _ = std::fs::write(file("log"), arena.platform.logs());
         let _ = std::fs::copy(arena.ledger.file(), file("ledger"));
     }
 
-    fn tell_struck(&self, arena: &Arena, fault: Fault, recovery: Option<Duration>) {
+    fn report_strike(&self, arena: &Arena, fault: Fault, recovery: Option<Duration>) {
         let recovery = recovery.unwrap_or_default();
         let mut done = lock(&self.done);
         *done += 1;

@@ -57,7 +57,7 @@ impl Outcome {
 /// # Errors
 ///
 /// What went wrong with the try itself counts as missed, such as a preparation that did not come about.
-/// What did not follow from the strike, or from what a hand did, is a broken promise, and told as such.
+/// What did not follow from the strike, or from what a hand did, is reported as a broken promise.
 pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
     arena.storm = match fault {
         Fault::At(_, server) => Some(server),
@@ -70,11 +70,11 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
         Fault::Network(program, server, loss) => {
             network::strike(arena, program, server, loss).await
         }
-        Fault::Manual(deed) if deed.is_of_bulk() => bulk::strike(arena, deed).await,
-        Fault::Manual(deed) => manual::strike(arena, deed).await,
+        Fault::Manual(action) if action.is_of_bulk() => bulk::strike(arena, action).await,
+        Fault::Manual(action) => manual::strike(arena, action).await,
     };
     if fault.is_of_server() {
-        // One that stood at a point and was not told to go on would stand there for ever.
+        // A process that stands at a point waits there until it is released.
         for program in [Program::Scheduler, Program::Worker] {
             arena.kill(program, Role::Victim);
         }
@@ -135,7 +135,7 @@ impl Struck {
         Self { at, executions }
     }
 
-    /// Leaves out what has been published between the look at a scheduler's debt and the strike.
+    /// Leaves out what has been published between the look at a scheduler's unpublished tickets and the strike.
     async fn still_inside(&mut self, arena: &Arena, program: Program) -> Result<()> {
         if program == Program::Scheduler {
             let unpublished = rows::ids(arena.pool(), "e.ticket_published_at IS NULL").await?;

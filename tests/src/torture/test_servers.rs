@@ -27,7 +27,7 @@ pub struct TestServers {
     pub database_url: String,
     /// The broker's URL.
     pub amqp_url: String,
-    own: Option<Mutex<PrivateServers>>,
+    private: Option<Mutex<PrivateServers>>,
     wedged: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl TestServers {
         Ok(Self {
             database_url: postgres.url().to_owned(),
             amqp_url: rabbit.url().to_owned(),
-            own: Some(Mutex::new(PrivateServers { postgres, rabbit })),
+            private: Some(Mutex::new(PrivateServers { postgres, rabbit })),
             wedged: AtomicBool::new(false),
         })
     }
@@ -58,7 +58,7 @@ impl TestServers {
         Self {
             database_url: database_url.to_owned(),
             amqp_url: amqp_url.to_owned(),
-            own: None,
+            private: None,
             wedged: AtomicBool::new(false),
         }
     }
@@ -90,16 +90,16 @@ impl TestServers {
 
     /// Strikes a server, first half: it is away, or empty and back.
     async fn strike(&self, server: Server, ruin: ServerFault) -> Result<()> {
-        let Some(own) = &self.own else { bail!("the servers are shared") };
-        let mut own = own.lock().await;
+        let Some(private) = &self.private else { bail!("the servers are shared") };
+        let mut private = private.lock().await;
         match (server, ruin) {
-            (Server::RabbitMq, ServerFault::Killed) => own.rabbit.kill().await?,
-            (Server::RabbitMq, ServerFault::Frozen) => own.rabbit.pause().await?,
+            (Server::RabbitMq, ServerFault::Killed) => private.rabbit.kill().await?,
+            (Server::RabbitMq, ServerFault::Frozen) => private.rabbit.pause().await?,
             // Killed and emptied; the start that follows is part of it, and may fail.
-            (Server::RabbitMq, ServerFault::Wiped) => drop(own.rabbit.wipe().await),
-            (Server::PostgreSql, ServerFault::Frozen) => own.postgres.pause().await?,
+            (Server::RabbitMq, ServerFault::Wiped) => drop(private.rabbit.wipe().await),
+            (Server::PostgreSql, ServerFault::Frozen) => private.postgres.pause().await?,
             (Server::PostgreSql, ServerFault::Killed | ServerFault::Wiped) => {
-                own.postgres.kill().await?;
+                private.postgres.kill().await?;
             }
         }
         Ok(())
@@ -116,19 +116,19 @@ impl TestServers {
     }
 
     async fn try_restore(&self, server: Server, ruin: ServerFault) -> Result<()> {
-        let Some(own) = &self.own else { bail!("the servers are shared") };
-        let mut own = own.lock().await;
+        let Some(private) = &self.private else { bail!("the servers are shared") };
+        let mut private = private.lock().await;
         match (server, ruin) {
-            (Server::RabbitMq, ServerFault::Killed) => own.rabbit.restart().await?,
-            (Server::RabbitMq, ServerFault::Frozen) => own.rabbit.resume().await?,
+            (Server::RabbitMq, ServerFault::Killed) => private.rabbit.restart().await?,
+            (Server::RabbitMq, ServerFault::Frozen) => private.rabbit.resume().await?,
             (Server::RabbitMq, ServerFault::Wiped) => {
-                if answers(own.rabbit.url()).await.is_err() {
-                    own.rabbit.restart().await?;
+                if answers(private.rabbit.url()).await.is_err() {
+                    private.rabbit.restart().await?;
                 }
             }
-            (Server::PostgreSql, ServerFault::Frozen) => own.postgres.resume().await?,
+            (Server::PostgreSql, ServerFault::Frozen) => private.postgres.resume().await?,
             (Server::PostgreSql, ServerFault::Killed | ServerFault::Wiped) => {
-                own.postgres.restart().await?;
+                private.postgres.restart().await?;
             }
         }
         Ok(())
@@ -136,8 +136,8 @@ impl TestServers {
 
     /// Ends the servers that are its own.
     pub async fn end(self) -> Result<()> {
-        if let Some(own) = self.own {
-            let PrivateServers { postgres, rabbit } = own.into_inner();
+        if let Some(private) = self.private {
+            let PrivateServers { postgres, rabbit } = private.into_inner();
             let (postgres, rabbit) = tokio::join!(postgres.end(), rabbit.end());
             postgres?;
             rabbit?;

@@ -14,8 +14,8 @@ use super::graph::{Graph, Id};
 
 /// Returns the state nearest to the start from which no end can be reached.
 pub fn first_without_an_end<M: Model>(graph: &Graph<M>) -> Option<Id> {
-    let mut met: Vec<bool> = graph.states().map(M::has_ended).collect();
-    let count = met.len();
+    let mut reached: Vec<bool> = graph.states().map(M::has_ended).collect();
+    let count = reached.len();
     let mut starts = vec![0_u32; count + 1];
     for id in 0..count as Id {
         for &(to, _) in graph.edges(id) {
@@ -33,16 +33,16 @@ pub fn first_without_an_end<M: Model>(graph: &Graph<M>) -> Option<Id> {
             filled[to as usize] += 1;
         }
     }
-    let mut open: Vec<Id> = (0..count as Id).filter(|id| met[*id as usize]).collect();
+    let mut open: Vec<Id> = (0..count as Id).filter(|id| reached[*id as usize]).collect();
     while let Some(id) = open.pop() {
         let range = starts[id as usize] as usize..starts[id as usize + 1] as usize;
         for &from in &before[range] {
-            if !std::mem::replace(&mut met[from as usize], true) {
+            if !std::mem::replace(&mut reached[from as usize], true) {
                 open.push(from);
             }
         }
     }
-    met.iter().position(|met| !met).map(|id| id as Id)
+    reached.iter().position(|reached| !reached).map(|id| id as Id)
 }
 
 /// Returns the state nearest to the start of a component without an end, in which a history can stay although each of

@@ -66,7 +66,7 @@ impl Model for HeldCatchUp {
             operators: [Operator::default(); OPERATORS],
             jumps: self.bounds.jumps,
             deaths: self.bounds.deaths,
-            owed: false,
+            hold_is_due: false,
             needless: false,
             unasked: false,
         }

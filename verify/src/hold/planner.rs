@@ -137,7 +137,7 @@ impl Bounds {
             }
         }
         if me.opens {
-            world.needless |= !world.owed;
+            world.needless |= !world.hold_is_due;
             world.holds += 1;
         }
         if let Some(Some(at)) = me.clock {
@@ -145,10 +145,10 @@ impl Bounds {
             let noticed = me.held && is_jump(world.seen, at);
             write_clock(world, at);
             if noticed || me.opens {
-                world.owed = is_jump(world.seen, world.clock);
+                world.hold_is_due = is_jump(world.seen, world.clock);
             }
             // A clock that was set back is noticed once more, which errs on the safe side.
-            world.owed |= at > world.clock;
+            world.hold_is_due |= at > world.clock;
         }
         let left = me.aside;
         let now = me.now;

@@ -85,7 +85,7 @@ impl World {
         }
         self.clock += 1;
         self.high = self.high.max(self.clock);
-        self.owed |= is_jump(self.seen, self.clock);
+        self.hold_is_due |= is_jump(self.seen, self.clock);
         true
     }
 
@@ -108,7 +108,7 @@ impl World {
         }
         self.clock = to;
         self.high = self.high.max(to);
-        self.owed = true;
+        self.hold_is_due = true;
         true
     }
 

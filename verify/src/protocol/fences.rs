@@ -120,7 +120,7 @@ pub enum Part {
     /// The rescuer and the instance lock, which end the attempts of dead workers.
     Rescuer,
     /// The end of the sweep's pass, which marks unseen messages as unpublished.
-    SweepOwes,
+    SweepRepublishes,
     /// The sweep's removal of messages without a failed row.
     SweepRemoves,
     /// The counting of retries.
@@ -135,7 +135,7 @@ impl Part {
         Self::Relay,
         Self::Reconciler,
         Self::Rescuer,
-        Self::SweepOwes,
+        Self::SweepRepublishes,
         Self::SweepRemoves,
         Self::Budget,
         Self::Patience,
@@ -147,7 +147,7 @@ impl Part {
             Self::Relay => "the relay",
             Self::Reconciler => "the reconciler",
             Self::Rescuer => "the rescuer",
-            Self::SweepOwes => "republishing by the sweep",
+            Self::SweepRepublishes => "republishing by the sweep",
             Self::SweepRemoves => "removals by the sweep",
             Self::Budget => "a retry budget",
             Self::Patience => "a bound on snoozes",
@@ -164,7 +164,7 @@ impl Part {
             Self::Rescuer => {
                 "The rescuer, and the next holder of an instance lock, end lost attempts."
             }
-            Self::SweepOwes => {
+            Self::SweepRepublishes => {
                 "At the end of a pass the sweep marks messages of failed rows unpublished that it has not seen."
             }
             Self::SweepRemoves => "The sweep removes parked messages that no failed row has.",

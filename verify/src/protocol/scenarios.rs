@@ -153,7 +153,7 @@ pub fn without_fence(fence: Fence) -> Mutant<Protocol> {
 pub fn without_part(part: Part) -> Mutant<Protocol> {
     let bounds = Bounds { faults: 1, ..FIRING };
     let (bounds, breaks) = match part {
-        Part::Relay | Part::Reconciler | Part::Rescuer | Part::SweepOwes => {
+        Part::Relay | Part::Reconciler | Part::Rescuer | Part::SweepRepublishes => {
             (bounds, Property::EndReachable)
         }
         Part::SweepRemoves => (bounds, Property::FailedQueueAgrees),

@@ -26,7 +26,7 @@ fn without_the_rescuer_an_attempt_whose_ticket_is_gone_runs_for_ever() {
 
 #[test]
 fn without_republishing_by_the_sweep_a_wiped_parked_message_stays_missing() {
-    needs(Part::SweepOwes);
+    needs(Part::SweepRepublishes);
 }
 
 #[test]

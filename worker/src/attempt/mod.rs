@@ -200,7 +200,7 @@ async fn record_separately(
                 log_end(opened, &attempt_outcome, State::Succeeded, &Decision::Succeed);
             }
             Some(_) => record_late_end(context, opened, attempt_outcome.outcome).await,
-            // It is unknown what this worker's late result would be.
+            // Nobody knows what this worker's late result would be.
             None => {}
         },
         Some(_) => record_late_end(context, opened, attempt_outcome.outcome).await,

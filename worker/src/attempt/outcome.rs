@@ -73,7 +73,7 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
         Outcome::Signalled { signal, message } => {
             meaning(retry, "signal", &format!("signal_{signal}"), message)
         }
-        // Counts like a crash: a task that takes its host down must not run as often as one that fails.
+        // It counts as a crash: a task that takes its host down must not run as often as one that fails.
         Outcome::OutOfMemory { message } => {
             meaning(AttemptEnd::Crashed, "out_of_memory", "out_of_memory", message)
         }

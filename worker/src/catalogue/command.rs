@@ -90,7 +90,7 @@ fn directory(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option
             let message = format!("{} is no directory, or cannot be seen", quoting::quoted(text));
             fields.report("directory", message, notes);
         }
-        Err(error) => fields.report("directory", format!("cannot be told: {error}"), notes),
+        Err(error) => fields.report("directory", format!("cannot be determined: {error}"), notes),
     }
     None
 }

@@ -160,7 +160,7 @@ fn allowed(
         _ => None,
     };
     if let (Some(kind), false) = (literal, allowed) {
-        let message = format!("{host} is {kind}: name it in `allow` if that is meant");
+        let message = format!("{host} is {kind}: name it in `allow` to permit it");
         section.report("url", message, notes);
     }
     allowed

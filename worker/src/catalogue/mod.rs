@@ -149,8 +149,8 @@ impl Catalogue {
         let mut tasks = BTreeMap::new();
         for (key, value) in root.get_ref() {
             if key.get_ref() != "tasks" {
-                let key_said = escaped(key.get_ref());
-                let message = format!("unknown key `{key_said}`: only `[tasks.NAME]` is known");
+                let key_text = escaped(key.get_ref());
+                let message = format!("unknown key `{key_text}`: only `[tasks.NAME]` is known");
                 problems.add(Some(key.span()), None, None, message);
                 continue;
             }

@@ -40,8 +40,9 @@ impl ProgramFinder {
             return self.find_in_search_path(name);
         }
         // `join` keeps an absolute path as it is.
-        let path = std::path::absolute(self.folder.join(name))
-            .map_err(|error| format!("the path of `{}` cannot be told: {error}", escaped(name)))?;
+        let path = std::path::absolute(self.folder.join(name)).map_err(|error| {
+            format!("the path of `{}` cannot be determined: {error}", escaped(name))
+        })?;
         match executable(&path) {
             Ok(()) => Ok(path),
             Err(why) => Err(format!("the program {} {why}", shown(&path))),

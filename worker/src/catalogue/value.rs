@@ -52,7 +52,7 @@ fn reference(value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<SecretRef, S
         }
         "file" => std::path::absolute(folder.join(text))
             .map(SecretRef::File)
-            .map_err(|error| format!("the path in `file` cannot be told: {error}")),
+            .map_err(|error| format!("the path in `file` cannot be determined: {error}")),
         _ => Err(shape.to_owned()),
     }
 }

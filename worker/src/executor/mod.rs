@@ -217,7 +217,7 @@ pub enum SuccessRecord {
     /// Not at all: the effects have happened, and the record follows.
     #[default]
     Separate,
-    /// By this transaction: the success is recorded in it, or it is rolled back together with the effects. Only
+    /// This transaction records the success, or is rolled back together with the effects. Only
     /// with [`Outcome::Succeeded`].
     InTransaction(TaskTransaction),
     /// Unknown: the task may have recorded its success itself. If it has, that success replaces every other

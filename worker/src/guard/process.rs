@@ -268,8 +268,9 @@ impl TaskWatch {
             fds.push(PollFd::new(stdin, PollFlags::OUT));
         }
         let others = [self.kill_at, self.memory.as_ref().map(MemoryWatch::next)];
-        let alarm = others.into_iter().flatten().fold(self.start.deadline, HostInstant::min);
-        let limit = alarm.saturating_duration_since(HostInstant::now());
+        let next_deadline =
+            others.into_iter().flatten().fold(self.start.deadline, HostInstant::min);
+        let limit = next_deadline.saturating_duration_since(HostInstant::now());
         // After the SIGKILL only the end matters.
         let limit = if self.killed { None } else { Timespec::try_from(limit).ok() };
         match poll(&mut fds, limit.as_ref()) {

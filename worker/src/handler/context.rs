@@ -31,7 +31,7 @@ pub enum StopCause {
     TimedOut,
     /// The worker is shutting down.
     Interrupted,
-    /// This worker has lost the attempt's lease. There is no grace then.
+    /// This worker has lost the attempt's lease; the task has no grace.
     LeaseLost,
 }
 

@@ -43,8 +43,8 @@ pub enum HandlerError {
     RetryAfter(Duration, Reason),
     /// A retry cannot help: the execution is parked at once.
     Permanent(Reason),
-    /// It is too early: run again after this time, of 1 s to 7 days. Costs no retry. After 1,000 snoozes the
-    /// execution is parked, so that operators notice one that is never ready.
+    /// It is too early: the worker runs the task again after this time, of 1 s to 7 days. That costs no retry. After
+    /// 1,000 snoozes the execution is parked, so that operators notice one that is never ready.
     Snooze(Duration),
 }
 

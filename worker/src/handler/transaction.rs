@@ -32,7 +32,7 @@ const LOCK: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug)]
 pub struct Transaction {
-    /// `None` after it was passed on.
+    /// `None` after the executor has passed the transaction on.
     inner: Option<TaskTransaction>,
     /// Its number among the attempt's transactions.
     number: u64,
@@ -151,7 +151,8 @@ impl TransactionManager {
     fn take_back(&self, number: u64, mut transaction: TaskTransaction) {
         let ended = Arc::clone(&self.ended);
         let mut open_transactions = self.lock();
-        // If it is missing, `close` is ending its session, which must not serve another attempt before that.
+        // If the transaction is missing, `close` is ending its session, which must not serve another attempt before
+        // that.
         let is_ended = open_transactions.sessions.remove(&number).is_none();
         let kill = is_ended || self.cut_short.load(Ordering::Relaxed);
         let rollback = async move {

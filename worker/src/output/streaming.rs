@@ -96,7 +96,7 @@ impl Streaming {
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             rounds.tick().await;
-            // Meanwhile an attempt's own limits decide what is kept.
+            // Until the next round an attempt's own limits decide what it keeps.
             gate.wait_for_writes().await;
             if let Err(error) = self.round(&store).await {
                 tracing::debug!("output could not be stored yet: {error}");

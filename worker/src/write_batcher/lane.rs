@@ -104,7 +104,7 @@ async fn run<K: StatementKind>(kind: K, mut receiver: mpsc::Receiver<Call<K>>, g
                 return;
             }
         } else {
-            // Only calls whose rows were locked are waiting here.
+            // `waiting` holds only calls whose rows were locked.
             let more = receiver.recv_many(&mut waiting, MAX_BATCH_CALLS);
             if let Ok(0) = tokio::time::timeout(pause, more).await {
                 tokio::time::sleep(pause).await;

@@ -27,7 +27,7 @@ pub(crate) enum Opening {
     Opened(Box<Opened>),
     /// The firing is stale: the execution is skipped, and the ticket is used up.
     Skipped,
-    /// It opened nothing; the decision says what to do with the ticket. Never `Run` or `Retry`.
+    /// The request opened nothing; the decision, never `Run` or `Retry`, says what to do with the ticket.
     Unopened(OpenDecision),
 }
 

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_portion_that_takes_too_long_becomes_smaller_down_to_a_row_and_large_again() {
+    fn a_batch_that_takes_too_long_becomes_smaller_down_to_a_row_and_large_again() {
         let mut turn = Turn::new(RetentionTarget::Bulks, 1_000);
         for batch_rows in [100, 10, 1] {
             assert!(turn.shrink_batch() && turn.has_further_turn());

@@ -57,7 +57,7 @@ fn day_fields(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
             "a day field begins with *, so only days fire that both select: day {day_of_month} \
              and weekday {day_of_week}"
         );
-        return found(message, "write * in the field that is not meant to narrow the other");
+        return found(message, "write * in the field that need not narrow the other");
     }
     let sets = expression.sets();
     if sets.days_of_month == ALL_DAYS_OF_MONTH || sets.days_of_week == ALL_DAYS_OF_WEEK {
@@ -69,7 +69,7 @@ fn day_fields(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
         "neither day field begins with *, so a day fires that either selects: day {day_of_month} \
          and besides each weekday {day_of_week}"
     );
-    found(message, "write * in one of them, or two jobs if both are meant")
+    found(message, "write * in one of them, or define two jobs")
 }
 
 fn every_minute(fields: Fields<'_>) -> Option<Finding> {
@@ -78,7 +78,7 @@ fn every_minute(fields: Fields<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!("every minute of hour {hour}: 60 times in each of these hours");
-    let instead = format!("0 in place of the minute's * if once is meant: 0 {hour} …");
+    let instead = format!("0 in place of the minute's * to run once: 0 {hour} …");
     Some(Finding::new(Code::EveryMinute, Severity::Warning, message, instead))
 }
 
@@ -103,7 +103,7 @@ fn missing_day(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
         (_, true) => "it fires in leap years alone".to_owned(),
         (months, false) => format!("it does not fire in {}", months.join(", ")),
     };
-    let instead = "L in the day of month, if the last day is meant";
+    let instead = "L in the day of month for the last day";
     let message = format!("day {}: {message}", fields.day_of_month);
     Some(Finding::new(Code::MissingDay, Severity::Warning, message, instead))
 }

@@ -27,7 +27,7 @@ impl Signals {
 
     /// Waits for the next signal and returns its name. Cancel-safe: a dropped wait loses no signal.
     pub async fn next(&mut self) -> &'static str {
-        // A stream that has ended never yields again; it must not look like a signal.
+        // An ended stream yields nothing again, so the future waits forever: the end must not look like a signal.
         tokio::select! {
             Some(()) = self.terminate.recv() => "SIGTERM",
             Some(()) = self.interrupt.recv() => "SIGINT",

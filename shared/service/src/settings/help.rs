@@ -59,7 +59,7 @@ pub fn markdown() -> String {
                 }
             };
             let allowed = setting.allowed();
-            // A text says itself what it is, and a duration has its unit in the rule.
+            // A text needs no unit, and a duration has its unit in the rule.
             let unit = if allowed.contains("number from") && !allowed.contains(about.unit) {
                 format!(" ({})", about.unit)
             } else {
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn the_page_in_the_documentation_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/settings.md");
-        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
-            kept == markdown(),
+            committed == markdown(),
             "docs/reference/settings.md is not what the settings table says; make it anew with\n  \
              cargo run -p sexton-service --example configuration > docs/reference/settings.md"
         );

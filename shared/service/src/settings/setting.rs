@@ -44,11 +44,11 @@ impl Program {
 pub(crate) enum Fallback {
     /// The program does not start.
     Required,
-    /// The feature is off; the words say what that means.
+    /// The feature is off; the text says what that means.
     Without(&'static str),
     /// The default, parsed like a value from the environment.
     Text(&'static str),
-    /// Computed at start, as the words say.
+    /// The program computes it at its start, as the text says.
     Derived(&'static str),
 }
 

@@ -15,7 +15,7 @@ pub(super) struct CanaryStatus {
 }
 
 /// Reads the results: the canary is the items that are done, while they are no more than its size. `accounted`: how
-/// many items are not open any more; only a portion with locked rows can lie before the last of those.
+/// many items are not open any more; only a batch with locked rows can lie before the last of those.
 pub(super) async fn read_canary_status(
     connection: &mut PgConnection,
     bulk: i64,
@@ -32,9 +32,9 @@ pub(super) async fn read_canary_status(
                count(*) FILTER (WHERE state IN ('failed', 'discarded', 'cancelled')) AS "failed!",
                -- One that retention has removed had ended well.
                count(*) FILTER (WHERE state IS NULL OR state IN ('succeeded', 'skipped')) AS "succeeded!",
-               coalesce((SELECT array_agg(told) FROM (
+               coalesce((SELECT array_agg(description) FROM (
                    SELECT DISTINCT coalesce(error_class, 'cancelled') || ': '
-                       || left(coalesce(error_message, ''), 200) AS told
+                       || left(coalesce(error_message, ''), 200) AS description
                    FROM c WHERE state IN ('failed', 'discarded', 'cancelled') LIMIT 3) d), '{}')
                    AS "errors!"
         FROM c"#,

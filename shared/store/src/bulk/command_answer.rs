@@ -2,7 +2,7 @@
 //!
 //! The command runs on the operator's machine; only its answer arrives here. One transaction for each: the item is
 //! locked, and the answer counts only if the item has none yet. So the asking command may die at any time: questions
-//! without a recorded answer are asked again.
+//! without a recorded answer get another run of the command.
 
 use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
@@ -27,7 +27,7 @@ pub async fn record_answer(
     now: Now,
 ) -> Result<bool, StoreError> {
     let mut tx = store.begin().await?;
-    // The bulk first, as a portion does, so that one transaction at a time changes its counts.
+    // The bulk first, as a batch does, so that one transaction at a time changes its counts.
     let row = sqlx::query!(
         r#"-- lock_unasked_item
         SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!",

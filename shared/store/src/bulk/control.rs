@@ -24,7 +24,7 @@ pub enum ControlError {
     Store(#[from] StoreError),
 }
 
-/// Stops a bulk: finished items stay done, and the others are left. A portion that is under way ends first.
+/// Stops a bulk: finished items stay done, and the others are left. A batch that is under way ends first.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! One portion of a bulk: one transaction.
+//! One batch of a bulk: one transaction.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::operator::{NewAction, notify, record_bulk_actions};
 use crate::tickets::UnpublishedTicket;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
-/// The result of a portion, and when the next may begin.
+/// The result of a batch, and when the next may begin.
 #[derive(Debug, Default)]
 pub struct ExecutedBatch {
     /// Tickets to publish, which the relay leaves to the caller for a while.
@@ -39,7 +39,7 @@ pub struct ExecutedBatch {
     pub paused: Option<String>,
     /// Whether no item is left.
     pub over: bool,
-    /// How long until the pace allows the next portion; zero: at once.
+    /// How long until the pace allows the next batch; zero: at once.
     pub wait: Duration,
 }
 
@@ -61,8 +61,8 @@ struct BulkRow {
 /// locked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Carries out a portion of a running bulk; `None`: it does not run any more, or another scheduler holds it. A crash
-/// before the commit has done nothing of the portion; after it, rows have tickets to publish.
+/// Carries out a batch of a running bulk; `None`: it does not run any more, or another scheduler holds it. A crash
+/// before the commit has done nothing of the batch; after it, rows have tickets to publish.
 pub async fn execute_batch(
     store: &Store,
     id: i64,
@@ -116,7 +116,7 @@ async fn lock_bulk(
     now: Now,
 ) -> Result<Option<BulkRow>, StoreError> {
     let row = sqlx::query!(
-        r#"-- lock_bulk_to_carry
+        r#"-- lock_bulk_to_execute
         SELECT kind, actor, from_where, reason, rate, pool,
                CASE WHEN NOT canary_passed THEN canary END AS canary,
                done + refused + resolved + left_alone AS "accounted!", selected,

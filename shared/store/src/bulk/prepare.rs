@@ -1,4 +1,4 @@
-//! Writes a bulk's items, portion by portion.
+//! Writes a bulk's items, batch by batch.
 
 use serde_json::Value;
 use sexton_model::bulk::{BulkKind, BulkState};
@@ -12,7 +12,7 @@ use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 
-/// The result of a portion.
+/// The result of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prepared {
     /// Number of items written.
@@ -28,7 +28,7 @@ struct SelectedItems {
 
 /// Selects the next `limit` items of a bulk that is being prepared; `None`: it is prepared, or another scheduler
 /// holds it. The page is read without a lock, and written only if no other scheduler has written it since. A crash
-/// before the commit leaves the portion to the next call.
+/// before the commit leaves the batch to the next call.
 pub async fn prepare(
     store: &Store,
     id: i64,

@@ -6,10 +6,10 @@
 //! run, repeat, time out and show it like every execution, and need no special code. This module asks questions and
 //! collects answers:
 //!
-//! 1. Each item without a question gets one. The number of items asked ahead of the requeue never exceeds a portion,
+//! 1. Each item without a question gets one. The number of items asked ahead of the requeue never exceeds a batch,
 //!    the canary, or what begins within a minute, so that answers are fresh when they are used.
 //! 2. Ended questions are judged: an item whose effect has happened is resolved, one whose effect has not waits for
-//!    its portion, and one without an answer is left.
+//!    its batch, and one without an answer is left.
 //!
 //! Each is one transaction with the bulk locked. A crash before its commit has done nothing of it; after it the
 //! questions have unpublished tickets like all executions, or the items are judged and recorded. An answer counts
@@ -50,7 +50,7 @@ const QUESTION_RETRY_MS: i64 = 2_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QuestionRound {
     /// Number of new questions.
-    pub asked: usize,
+    pub new_questions: usize,
     /// Number of items whose effect had happened, now resolved.
     pub resolved: usize,
     /// Number of items whose effect had not happened, now waiting for their requeue.
@@ -97,7 +97,7 @@ async fn lock_bulk(
                paced_since, paced,
                coalesce($2, clock_timestamp()) AS "now!",
                -- What is recorded comes from where the operator was, not from the scheduler.
-               set_config('sexton.from_where', coalesce(from_where, ''), true) AS told
+               set_config('sexton.from_where', coalesce(from_where, ''), true) AS from_where_set
         FROM sexton.bulks WHERE id = $1 AND state = 'running' AND verify = 'task' FOR NO KEY UPDATE SKIP LOCKED"#,
         id,
         now
@@ -133,7 +133,7 @@ struct UnaskedItem {
     ordinal: i64,
     execution_id: Uuid,
     /// Whether the execution is as it was selected.
-    meant: bool,
+    is_included: bool,
     verify_task: Option<String>,
 }
 
@@ -147,7 +147,7 @@ async fn ask_questions(
     let mut written: Vec<(i64, &str, Option<String>)> = Vec::new();
     let mut about = Vec::new();
     for item in unasked {
-        if !item.meant {
+        if !item.is_included {
             // The execution may fail again at this attempt before its turn, and would then be requeued without a
             // check.
             let note = "it was not failed any more when its verify task was to be asked";
@@ -176,7 +176,7 @@ async fn ask_questions(
     // A worker of the previous version would begin a question under the question's own key.
     let old = list_old_workers_on(WithTimeout(&mut *connection), Some(asker.now));
     if !about.is_empty() && old.await?.is_empty() {
-        done.asked = about.len();
+        done.new_questions = about.len();
         insert_questions(connection, asker, &about, new_id).await?;
         notify(connection, Notification::TicketsUnpublished).await?;
     }
@@ -191,7 +191,7 @@ async fn read_unasked_items(
     Ok(sqlx::query_as!(
         UnaskedItem,
         r#"-- items_to_ask
-        SELECT i.ordinal, i.execution_id, coalesce(e.state = 'failed' AND e.attempt = i.seen, false) AS "meant!",
+        SELECT i.ordinal, i.execution_id, coalesce(e.state = 'failed' AND e.attempt = i.seen, false) AS "is_included!",
                j.verify_task
         FROM sexton.bulk_items i LEFT JOIN sexton.executions e ON e.id = i.execution_id LEFT JOIN sexton.jobs j ON j.id = e.job_id
         WHERE i.bulk_id = $1 AND i.state = 'unasked'

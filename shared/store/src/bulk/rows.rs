@@ -1,4 +1,4 @@
-//! The rows that a portion reads and writes.
+//! The rows that a batch reads and writes.
 
 use std::collections::{HashMap, HashSet};
 

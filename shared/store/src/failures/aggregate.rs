@@ -31,7 +31,7 @@ pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated
         return Ok(Aggregated::default());
     };
     let changes = sqlx::query_scalar!(
-        r#"-- fold_failure_changes
+        r#"-- aggregate_failure_changes
         WITH taken AS (
             DELETE FROM sexton.failure_changes WHERE id IN (
                 SELECT id FROM sexton.failure_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)

@@ -1,19 +1,19 @@
-//! Backfills failures from before the table `failures` existed, portion by portion.
+//! Backfills failures from before the table `failures` existed, batch by batch.
 //!
 //! It walks the executions by their ids, once, from the first to the last that existed then; the trigger adds later
-//! failures. A portion that is repeated, after a crash or by two schedulers, writes the same rows again.
+//! failures. A batch that is repeated, after a crash or by two schedulers, writes the same rows again.
 
 use uuid::Uuid;
 
 use super::missing_fingerprints::{MissingFingerprint, record_fingerprints};
 use crate::{Store, StoreError};
 
-/// The result of a portion.
+/// The result of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BackfillProgress {
     /// Number of failed and discarded executions added.
-    pub buried: u64,
-    /// Whether this was the last portion.
+    pub indexed: u64,
+    /// Whether this was the last batch.
     pub done: bool,
 }
 
@@ -32,7 +32,7 @@ pub async fn is_backfilled(store: &Store) -> Result<bool, StoreError> {
 ///
 /// # Errors
 ///
-/// [`StoreError::TooSlow`] when another transaction keeps one of them locked: repeat the portion.
+/// [`StoreError::TooSlow`] when another transaction keeps one of them locked: repeat the batch.
 pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProgress, StoreError> {
     let from = sqlx::query_scalar!(
         r#"-- failures_to_fill
@@ -41,7 +41,7 @@ pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProg
     )
     .fetch_optional(store.with_timeout())
     .await?;
-    let Some(from) = from else { return Ok(BackfillProgress { buried: 0, done: true }) };
+    let Some(from) = from else { return Ok(BackfillProgress { indexed: 0, done: true }) };
     let rows = sqlx::query!(
         r#"-- failures_to_bring_in
         SELECT e.id, e.attempt, e.state IN ('failed', 'discarded') AS "is_failure!",
@@ -68,7 +68,7 @@ pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProg
             message: row.message,
         })
         .collect();
-    let buried = record_fingerprints(store, &failures).await?;
+    let indexed = record_fingerprints(store, &failures).await?;
     sqlx::query!(
         "-- note_failures_filled
         UPDATE sexton.failures_fill SET filled_to = greatest(filled_to, $1),
@@ -79,5 +79,5 @@ pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProg
     )
     .execute(store.with_timeout())
     .await?;
-    Ok(BackfillProgress { buried, done })
+    Ok(BackfillProgress { indexed, done })
 }

@@ -1,6 +1,6 @@
 -- list_failure_groups
--- What is folded and what is not, together; a few rows for each group, however many executions it has.
-WITH folded AS (
+-- Aggregated counts and unaggregated changes together; a few rows for each group, however many executions it has.
+WITH aggregated AS (
     SELECT fingerprint, sum(standing) AS standing, count(*) FILTER (WHERE standing > 0) AS jobs
     FROM sexton.failure_counts
     WHERE ($1::uuid IS NULL OR job_id = $1) AND ($3::text IS NULL OR fingerprint = $3)
@@ -9,15 +9,15 @@ changed AS (
     SELECT fingerprint, job_id, sum(change) AS change FROM sexton.failure_changes
     WHERE ($1 IS NULL OR job_id = $1) AND ($3 IS NULL OR fingerprint = $3)
     GROUP BY fingerprint, job_id),
--- What is not folded changes whether a job counts only together with what is.
-unfolded AS (
+-- A change decides whether a job counts only together with the aggregated count.
+unaggregated AS (
     SELECT c.fingerprint, sum(c.change) AS standing,
            sum((coalesce(f.standing, 0) + c.change > 0)::int - (coalesce(f.standing, 0) > 0)::int) AS jobs
     FROM changed c LEFT JOIN sexton.failure_counts f ON f.fingerprint = c.fingerprint AND f.job_id = c.job_id
     GROUP BY c.fingerprint),
 sums AS (
     SELECT fingerprint, sum(standing)::bigint AS standing, sum(jobs)::bigint AS jobs
-    FROM (SELECT * FROM folded UNION ALL SELECT * FROM unfolded) n GROUP BY fingerprint),
+    FROM (SELECT * FROM aggregated UNION ALL SELECT * FROM unaggregated) n GROUP BY fingerprint),
 news AS (
     SELECT fingerprint, min(failed_at) AS first_seen, max(failed_at) AS last_seen,
            (array_agg(execution_id ORDER BY change DESC, id DESC))[1] AS example
@@ -33,7 +33,7 @@ groups AS (
 page AS (
     SELECT * FROM groups
     WHERE (standing > 0 OR ($4::bool AND $1 IS NULL))
-      -- As sexton_model::graveyard::Decision::stands has it.
+      -- As sexton_model::failures::Decision::stands has it.
       AND ($2::text IS NULL OR $2 = CASE WHEN decision = 'resolved' AND last_seen > decided_at
                                          THEN 'reopened' ELSE decision END)
     ORDER BY CASE $5::text WHEN 'count' THEN standing END DESC NULLS LAST,

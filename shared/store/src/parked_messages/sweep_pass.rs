@@ -143,7 +143,7 @@ pub async fn mark_unseen_unpublished(
         .await?;
     // OFFSET 0: each row is looked up by itself, in the index, and the table is never read as a whole.
     let row = sqlx::query!(
-        r#"-- owe_unseen_failed
+        r#"-- mark_unseen_unpublished
         WITH page AS MATERIALIZED (
             SELECT e.id, e.finished_at, e.ticket_published_at < $1 AND k.kept IS NULL AS missing
             FROM (SELECT id, finished_at, ticket_published_at FROM sexton.executions
@@ -156,11 +156,11 @@ pub async fn mark_unseen_unpublished(
             WHERE e.state = 'failed' AND e.ticket_published_at < $1
               AND ($5 OR EXISTS (SELECT FROM sexton.sweep_kept WHERE pass = $1 AND execution_id = $6))
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
-        owed AS (
+        marked AS (
             UPDATE sexton.executions e SET ticket_published_at = NULL, rev = e.rev + 1,
                 relay_after = coalesce($7, now())
             FROM l WHERE e.id = l.id RETURNING 1)
-        SELECT finished_at AS "finished_at!", id, (SELECT count(*) FROM owed) AS "owed!"
+        SELECT finished_at AS "finished_at!", id, (SELECT count(*) FROM marked) AS "unpublished!"
         FROM page ORDER BY finished_at DESC, id DESC LIMIT 1"#,
         pass,
         after.finished_at,
@@ -174,7 +174,7 @@ pub async fn mark_unseen_unpublished(
     .await?;
     commit(tx).await?;
     Ok(row.map(|row| UnpublishedScan {
-        unpublished: row.owed as u64,
+        unpublished: row.unpublished as u64,
         upto: ScanPosition { finished_at: row.finished_at, id: row.id },
     }))
 }

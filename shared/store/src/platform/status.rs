@@ -81,13 +81,13 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
         SELECT coalesce($1, clock_timestamp()) AS "now!",
                j.active AS "active!", j.paused AS "paused!", j.next_fire_at,
                f.oldest AS oldest_failed_at,
-               o.owed AS "owed!", o.oldest AS oldest_owed
+               o.unpublished AS "unpublished!", o.oldest AS oldest_unpublished
         FROM (SELECT count(*) FILTER (WHERE status = 'active') AS active,
                      count(*) FILTER (WHERE status = 'paused') AS paused,
                      min(next_fire_at) FILTER (WHERE status = 'active') AS next_fire_at
               FROM sexton.jobs WHERE deleted_at IS NULL) j,
              (SELECT min(finished_at) AS oldest FROM sexton.executions WHERE state = 'failed') f,
-             (SELECT count(*) AS owed,
+             (SELECT count(*) AS unpublished,
                      min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
                                   next_attempt_at)) AS oldest
               FROM sexton.executions WHERE ticket_published_at IS NULL
@@ -105,8 +105,10 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
         next_fire_at: row.next_fire_at,
         failed: failed as i64,
         oldest_failed_at: row.oldest_failed_at,
-        unpublished: row.owed,
-        oldest_unpublished_ms: row.oldest_owed.map(|at| (row.now - at).num_milliseconds().max(0)),
+        unpublished: row.unpublished,
+        oldest_unpublished_ms: row
+            .oldest_unpublished
+            .map(|at| (row.now - at).num_milliseconds().max(0)),
     })
 }
 

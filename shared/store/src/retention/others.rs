@@ -1,6 +1,6 @@
 //! Gaps, revisions of jobs, instances and holds: tables without an index by age, which nothing else would need.
 //!
-//! Each is scanned by its primary key once a pass, as many rows at a time as a portion may remove. Rows that stay are
+//! Each is scanned by its primary key once a pass, as many rows at a time as a batch may remove. Rows that stay are
 //! read without a lock.
 
 use uuid::Uuid;

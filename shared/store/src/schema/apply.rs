@@ -12,7 +12,7 @@ use super::{ProgressLog, index};
 use crate::StoreError;
 
 /// The first line of a file whose statement is repeated until it changes no row.
-const BATCHED_MARKER: &str = "-- portions";
+const BATCHED_MARKER: &str = "-- batches";
 /// How long a transaction waits for a table's lock. Everybody who comes later waits behind it.
 const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 /// The timeout in most files, for those who run them by other means. This program's is shorter, and retried.
@@ -21,9 +21,9 @@ const FILES_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '3s'";
 const MAX_LOCK_TRIES: u32 = 5;
 /// Pause between two tries, for those who waited behind.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest pause between two portions; otherwise it is as long as the portion took.
+/// The longest pause between two batches; otherwise it is as long as the batch took.
 const MAX_BATCH_PAUSE: Duration = Duration::from_secs(1);
-/// How often to log the portions' progress.
+/// How often to log the batches' progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Applies the file and records that.
@@ -56,7 +56,7 @@ pub(super) async fn apply_file(
 }
 
 /// Repeats a statement, each time in a transaction of its own, until it changes no row, and pauses after each for as
-/// long as it took. An interruption keeps the finished portions.
+/// long as it took. An interruption keeps the finished batches.
 async fn apply_in_batches(
     connection: &mut PgConnection,
     statement: SqlStr,

@@ -60,7 +60,7 @@ pub async fn mark_unpublished(
     now: Now,
 ) -> Result<u64, StoreError> {
     let done = sqlx::query!(
-        "-- owe_again
+        "-- mark_overdue_unpublished
         WITH overtaken AS MATERIALIZED (
             SELECT max(ticket_published_at) AS at FROM sexton.executions
             WHERE pool = $1 AND state = 'running'),

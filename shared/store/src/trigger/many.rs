@@ -1,7 +1,7 @@
 //! Triggers of many executions of one job, each with a caller's own key.
 //!
-//! A portion is one transaction: its rows, their audit if an operator triggers, and the notification of the relay. A
-//! crash in between leaves some portions triggered and the others not; the same list, given again, triggers the
+//! A batch is one transaction: its rows, their audit if an operator triggers, and the notification of the relay. A
+//! crash in between leaves some batches triggered and the others not; the same list, given again, triggers the
 //! others, because a key never makes a second execution.
 
 use serde_json::{Map, Value, json};
@@ -33,7 +33,7 @@ pub struct TriggerItem {
     pub params: Map<String, Value>,
 }
 
-/// The result of a portion.
+/// The result of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TriggeredBatch {
     /// Number of new executions.
@@ -50,7 +50,7 @@ pub struct TriggeredBatch {
 ///
 /// # Errors
 ///
-/// [`TriggerError`]; nothing of the portion was claimed.
+/// [`TriggerError`]; nothing of the batch was claimed.
 pub async fn trigger_many(
     store: &Store,
     job_name: &str,

@@ -112,7 +112,7 @@ pub async fn discard(
         });
     }
     sqlx::query!(
-        "-- discard_raw_message
+        "-- discard_unknown_message
         UPDATE sexton.unknown_messages SET discard_at = $2, discard_by = $3, discard_reason = $4
         WHERE digest = $1",
         row.digest,
@@ -155,7 +155,7 @@ pub async fn restore(
         return Err(UnknownMessageError::Incomplete(id.to_owned()));
     }
     sqlx::query!(
-        "-- restore_raw_message
+        "-- restore_unknown_message
         UPDATE sexton.unknown_messages SET restore_at = CASE WHEN $2::bool THEN $3::timestamptz END,
             discard_at = CASE WHEN $2 THEN discard_at END,
             discard_by = CASE WHEN $2 THEN discard_by END,
@@ -187,7 +187,7 @@ async fn lock(
 ) -> Result<Row, UnknownMessageError> {
     let row = sqlx::query_as!(
         Row,
-        r#"-- lock_raw_message
+        r#"-- lock_unknown_message
         SELECT digest, body_bytes, length(body)::bigint AS "kept!", gone_at, discard_at,
                discard_pass, restore_at, coalesce($2, now()) AS "now!"
         FROM sexton.unknown_messages WHERE digest = decode($1, 'hex') FOR UPDATE"#,
@@ -211,7 +211,7 @@ async fn record(
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "-- record_raw_deed
+        "-- record_unknown_message_action
         INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
         VALUES ($1, $2, $3, $4, $5, $6)",
         at,

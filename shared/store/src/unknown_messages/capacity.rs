@@ -43,7 +43,7 @@ fn stored_bytes(body: usize, properties: usize) -> i64 {
 pub async fn remaining_capacity(store: &Store, limit: Capacity) -> Result<Capacity, StoreError> {
     // The length of a body in TOAST is read without the body.
     let used = sqlx::query!(
-        r#"-- raw_room
+        r#"-- unknown_message_room
         SELECT count(*) AS "messages!",
                coalesce(sum(length(body) + octet_length(properties)), 0)::bigint AS "bytes!"
         FROM sexton.unknown_messages"#
@@ -76,7 +76,7 @@ pub async fn write_overflow(
     pass: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "-- write_raw_overflow
+        "-- write_unknown_overflow
         INSERT INTO sexton.unknown_overflow AS o (messages, bytes, at_least, pass)
         SELECT $1::bigint, $2, $3::boolean, $4
         WHERE $1 > 0 OR (NOT $3 AND EXISTS (SELECT FROM sexton.unknown_overflow WHERE messages > 0))

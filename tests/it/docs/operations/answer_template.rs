@@ -12,13 +12,14 @@ const HOLES: [Hole; 4] = [
 ];
 
 /// How `said` differs from what is shown; `None`: it does not.
-pub(super) fn differs(shown: &[String], said: &str) -> Option<String> {
-    let said: Vec<String> = said.lines().map(plain).filter(|line| !line.is_empty()).collect();
+pub(super) fn differs(shown: &[String], output: &str) -> Option<String> {
+    let output: Vec<String> = output.lines().map(plain).filter(|line| !line.is_empty()).collect();
     let shown: Vec<String> =
         shown.iter().map(|line| plain(line)).filter(|line| !line.is_empty()).collect();
-    (!lines_fit(&shown, &said)).then(|| {
-        let other =
-            shown.iter().find(|line| *line != "…" && !said.iter().any(|said| fits(line, said)));
+    (!lines_fit(&shown, &output)).then(|| {
+        let other = shown
+            .iter()
+            .find(|line| *line != "…" && !output.iter().any(|output| fits(line, output)));
         match other {
             Some(line) => format!("nothing answers to: {line}"),
             None => "there is more in the answer, or in another order".to_owned(),
@@ -31,28 +32,28 @@ fn plain(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn lines_fit(shown: &[String], said: &[String]) -> bool {
+fn lines_fit(shown: &[String], output: &[String]) -> bool {
     match shown.split_first() {
-        None => said.is_empty(),
+        None => output.is_empty(),
         Some((first, rest)) if first == "…" => {
-            (0..=said.len()).any(|skipped| lines_fit(rest, &said[skipped..]))
+            (0..=output.len()).any(|skipped| lines_fit(rest, &output[skipped..]))
         }
-        Some((first, rest)) => {
-            said.split_first().is_some_and(|(one, more)| fits(first, one) && lines_fit(rest, more))
-        }
+        Some((first, rest)) => output
+            .split_first()
+            .is_some_and(|(one, more)| fits(first, one) && lines_fit(rest, more)),
     }
 }
 
 /// Whether a line is as it is shown, with its holes filled.
-fn fits(shown: &str, said: &str) -> bool {
+fn fits(shown: &str, output: &str) -> bool {
     let next =
         HOLES.iter().filter_map(|hole| Some((shown.find(hole.0)?, *hole))).min_by_key(|it| it.0);
-    let Some((at, (hole, may_stand))) = next else { return shown == said };
-    let Some(said) = said.strip_prefix(&shown[..at]) else { return false };
+    let Some((at, (hole, may_stand))) = next else { return shown == output };
+    let Some(output) = output.strip_prefix(&shown[..at]) else { return false };
     let rest = &shown[at + hole.len()..];
-    let filled = said.char_indices().take_while(|(_, c)| may_stand(*c));
+    let filled = output.char_indices().take_while(|(_, c)| may_stand(*c));
     let ends: Vec<usize> = filled.map(|(at, c)| at + c.len_utf8()).collect();
-    ends.into_iter().rev().any(|end| fits(rest, &said[end..]))
+    ends.into_iter().rev().any(|end| fits(rest, &output[end..]))
 }
 
 #[test]

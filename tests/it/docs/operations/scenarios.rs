@@ -53,15 +53,15 @@ impl Scene {
                 sqlx::query(sql).execute(pool).await.unwrap();
             }
             "sexton" => {
-                let said = self.command(act).await;
-                assert!(!said.contains("(exit status"), "{act}: {said}");
+                let output = self.command(act).await;
+                assert!(!output.contains("(exit status"), "{act}: {output}");
             }
             "trigger" => {
                 let (job, keys) = rest.split_once(' ').unwrap();
                 for key in keys.split_whitespace() {
-                    let said =
+                    let output =
                         self.command(&format!("sexton jobs trigger {job} --key {key}")).await;
-                    assert!(!said.contains("(exit status"), "{act}: {said}");
+                    assert!(!output.contains("(exit status"), "{act}: {output}");
                 }
             }
             // Failed, with their messages in the failed queue.
@@ -194,12 +194,12 @@ impl Scene {
             self.environment.iter().map(|(name, value)| (&**name, &**value)).collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = self.platform.sexton_with(&env, &args).await;
-        let mut said = format!("{}{}", output.stdout, output.stderr);
+        let mut text = format!("{}{}", output.stdout, output.stderr);
         if !output.status.success() {
             let code = output.status.code().map_or_else(|| "none".to_owned(), |it| it.to_string());
-            said = format!("{said}\n(exit status {code})");
+            text = format!("{text}\n(exit status {code})");
         }
-        said
+        text
     }
 
     /// As a shell splits it: quotes keep blanks, `$NAME` is a variable.

@@ -9,8 +9,11 @@ const ALL: [&str; 4] = ["failed", "requeue", "--all", "--yes"];
 async fn with_bulk() -> Scene {
     let scene = Scene::plain().await;
     scene.parked(2).await;
-    let told = scene.command(&ALL).await;
-    assert!(told.status.success() && told.stdout.contains("no scheduler is at work"), "{told}");
+    let output = scene.command(&ALL).await;
+    assert!(
+        output.status.success() && output.stdout.contains("no scheduler is at work"),
+        "{output}"
+    );
     scene
 }
 
@@ -25,7 +28,7 @@ async fn console_bulk_asked() {
     assert_eq!((scene.action_count("requeue").await, scene.action_count("bulk").await), (2, 1));
 }
 
-/// A requeue of two of which a command is asked, dead at `point`; nobody is at work.
+/// A requeue of two executions with a verify command that died at `point`; no scheduler runs.
 async fn dies_verifying(point: &str, command: &str) -> Scene {
     let scene = Scene::plain().await;
     scene.parked(2).await;
@@ -35,8 +38,8 @@ async fn dies_verifying(point: &str, command: &str) -> Scene {
 
 /// Asks again, of what nobody has answered for; without a scheduler nobody waits.
 async fn verified(scene: &Scene, command: &str) {
-    let told = scene.command(&["bulks", "verify", "1", command]).await;
-    assert!(told.status.success(), "{told}");
+    let output = scene.command(&["bulks", "verify", "1", command]).await;
+    assert!(output.status.success(), "{output}");
     assert_eq!(count(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'").await, 0);
 }
 
@@ -48,8 +51,8 @@ async fn a_command_killed_before_its_verify_answers_leaves_a_waiting_bulk() {
     // A scheduler selects them, and requeues nothing that nobody has answered for.
     let successors = scene.successors();
     until(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'", 2).await;
-    let told = scene.command(&["bulks", "verify", "1", "exit 1"]).await;
-    assert!(told.status.success(), "{told}");
+    let output = scene.command(&["bulks", "verify", "1", "exit 1"]).await;
+    assert!(output.status.success(), "{output}");
     scene.ends(successors, "console.bulk_asked", DONE, [1, 1]).await;
     assert_eq!(
         (scene.action_count("requeue").await, scene.action_count("bulk_verify").await),
@@ -87,7 +90,7 @@ async fn console_bulk_answered() {
 #[tokio::test]
 async fn console_bulk_judged() {
     let scene = dies_verifying("console.bulk_judged", "exit 0").await;
-    // Both are asked at once, so the other's answer may be recorded too.
+    // Both commands run at once, so the other's answer may be recorded too.
     let resolved = count(&scene.platform, "sexton.executions WHERE state = 'succeeded'").await;
     assert!((1..=2).contains(&resolved), "{resolved}");
     assert_eq!(scene.action_count("resolve").await, resolved);
@@ -140,13 +143,13 @@ async fn scheduler_bulk_prepared() {
 }
 
 #[tokio::test]
-async fn scheduler_bulk_carried() {
+async fn scheduler_bulk_executed() {
     let scene = with_bulk().await;
-    scene.scheduler_dies("scheduler.bulk_carried").await;
+    scene.scheduler_dies("scheduler.bulk_executed").await;
     scene.holds("state = 'pending' AND ticket_published_at IS NULL", 2).await;
     assert_eq!((scene.action_count("requeue").await, tickets(&scene).await), (2, 0));
     assert_eq!(count(&scene.platform, "sexton.bulks WHERE done = 2").await, 1);
-    scene.ends(scene.successors(), "scheduler.bulk_carried", DONE, [1, 1]).await;
+    scene.ends(scene.successors(), "scheduler.bulk_executed", DONE, [1, 1]).await;
     assert_eq!(scene.action_count("requeue").await, 2);
 }
 

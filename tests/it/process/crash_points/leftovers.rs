@@ -13,7 +13,7 @@ use super::{FINAL_TIMEOUT, Scene, count};
 const SWEEPS: usize = 4;
 
 impl Scene {
-    /// Nobody is at work now. The main queue and the ladder are empty, and in the failed queue is one
+    /// No program runs now. The main queue and the delay queues are empty, and in the failed queue is one
     /// message of each failed row and no other.
     pub(super) async fn nothing_is_left_over(&self) {
         if !self.parked_as_failed().await {

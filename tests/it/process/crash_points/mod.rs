@@ -65,11 +65,11 @@ impl Scene {
         Self::new("", ":").await
     }
 
-    /// Whose first attempt fails, when it is told to.
+    /// A job whose first attempt fails once the file `fail` is there.
     async fn retried() -> Self {
         let retry = "retry = { delay = \"1s\", max_retries = 3 }";
-        let until_told = "while ! test -e fail; do sleep 0.05; done; exit 1";
-        Self::new(retry, &format!("[ $SEXTON_ATTEMPT = 1 ] && {{ {until_told}; }}")).await
+        let until_stopped = "while ! test -e fail; do sleep 0.05; done; exit 1";
+        Self::new(retry, &format!("[ $SEXTON_ATTEMPT = 1 ] && {{ {until_stopped}; }}")).await
     }
 
     /// Starts a worker that dies at `point`, and tells the first attempt to fail when the worker can
@@ -87,7 +87,7 @@ impl Scene {
         Self::new(job, "[ $SEXTON_ATTEMPT = 1 ] && sleep 3000").await
     }
 
-    /// Triggers an execution, which owes its ticket.
+    /// Triggers an execution; its ticket is unpublished.
     async fn trigger(&self) {
         let done = self.platform.sexton(&["jobs", "trigger", JOB, "--key", "struck"]).await;
         assert!(done.status.success(), "{done}");
@@ -100,9 +100,9 @@ impl Scene {
     }
 
     /// Lets a scheduler publish the tickets of `wanted` executions; nobody is at work afterwards.
-    async fn published(&self, which: &str, wanted: i64) {
+    async fn published(&self, queue_name: &str, wanted: i64) {
         let mut first = self.platform.start_scheduler("s0", &[]).unwrap();
-        self.until(&format!("{which} AND ticket_published_at IS NOT NULL"), wanted).await;
+        self.until(&format!("{queue_name} AND ticket_published_at IS NOT NULL"), wanted).await;
         // Not killed: its sweep may be putting a message back, of which a second copy would stay.
         first.terminate();
         assert!(first.exit(FINAL_TIMEOUT).await.success(), "{}", first.log());
@@ -128,7 +128,7 @@ impl Scene {
         self.holds("state = 'running' AND attempt = 1", 1).await;
     }
 
-    /// Another scheduler, and a worker in the seat of the one before.
+    /// Another scheduler, and a worker with the instance name of the one before.
     fn successors(&self) -> Successors {
         self.successors_of(&[], &[])
     }
@@ -159,12 +159,12 @@ impl Scene {
 
     /// In the end so many messages wait in the queue: the broker takes a moment to notice a death.
     async fn waits(&self, queue: &str, wanted: u32) {
-        let said = format!("{wanted} messages in {queue}");
+        let what = format!("{wanted} messages in {queue}");
         let look = async || (self.wire.depth(queue).await == wanted).then_some(());
-        self.platform.eventually(&said, FINAL_TIMEOUT, look).await;
+        self.platform.eventually(&what, FINAL_TIMEOUT, look).await;
     }
 
-    /// The head start of whoever changed a row is over, and the half minute of whoever took it.
+    /// Ends the head start of the process that changed a row, and the half minute of the relay that took it.
     async fn time_passes(&self) {
         let over = "UPDATE sexton.executions SET relay_after = now() WHERE relay_after > now()
              AND (waits IS NULL OR admitted_at IS NOT NULL)";

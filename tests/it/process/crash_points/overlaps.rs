@@ -6,12 +6,12 @@ use super::{FINAL_TIMEOUT, JOB, Scene, died};
 const WAITER: &str = "state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL";
 
 impl Scene {
-    /// A job of this policy, whose attempts end when they are told to, and a worker that runs one:
-    /// asked for by hand, so that the scheduler that made it passes no point of firings.
+    /// A job of this policy, whose attempts end once the file `go` is there, and a worker that runs one:
+    /// triggered by hand, so that the scheduler that made it passes no point of firings.
     async fn busy(policy: &str) -> (Self, sexton_tests::platform::Program) {
-        let until_told = "while ! test -e go; do sleep 0.05; done";
+        let until_stopped = "while ! test -e go; do sleep 0.05; done";
         let job = format!("{SELDOM}\noverlap = \"{policy}\"\nlease = \"3s\"");
-        let scene = Self::new(&job, until_told).await;
+        let scene = Self::new(&job, until_stopped).await;
         scene.ticket().await;
         let worker = scene.platform.start_worker("w1", &[("WORKER_SLOTS", "1")]).unwrap();
         scene.until("state = 'running'", 1).await;
@@ -31,7 +31,7 @@ async fn scheduler_waiting() {
     let (scene, mut worker) = Scene::busy("replace").await;
     scene.scheduler_dies("scheduler.waiting").await;
     scene.holds(&format!("{WAITER} AND waits = 'replace'"), 1).await;
-    // The commit has told the worker, though nobody lives who would.
+    // The commit itself notifies the worker: the scheduler is dead.
     scene
         .until("state = 'cancelled' AND outcome = 'replaced' AND replaced_by IS NOT NULL", 1)
         .await;
@@ -70,9 +70,9 @@ async fn scheduler_admitted() {
     scene.until(WAITER, 1).await;
     scene.go();
     died(&mut doomed, "scheduler.admitted").await;
-    let owes = "state = 'pending' AND waits = 'queue' AND admitted_at IS NOT NULL
+    let is_unpublished = "state = 'pending' AND waits = 'queue' AND admitted_at IS NOT NULL
          AND ticket_published_at IS NULL";
-    scene.holds(owes, 1).await;
+    scene.holds(is_unpublished, 1).await;
     worker.terminate();
     assert!(worker.exit(FINAL_TIMEOUT).await.success());
     scene.time_passes().await;

@@ -9,7 +9,7 @@ use sexton_tests::factory::NewExecution;
 
 use super::{Scene, count, died, until};
 
-const OWES: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
+const UNPUBLISHED: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
 
 /// A schedule that fires once in four years, so that the test decides when.
@@ -41,7 +41,7 @@ async fn scheduler_claimed() {
     let scene = Scene::new(SELDOM, ":").await;
     scene.sql(FALLS_DUE).await;
     scene.scheduler_dies("scheduler.claimed").await;
-    scene.holds(OWES, 1).await;
+    scene.holds(UNPUBLISHED, 1).await;
     assert_eq!(count(&scene.platform, "sexton.jobs WHERE next_fire_at <= now()").await, 0);
     scene.time_passes().await;
     scene.ends(scene.successors(), "scheduler.claimed", DONE_AT_FIRST, [1, 1]).await;
@@ -57,7 +57,7 @@ async fn scheduler_published() {
     doomed.ready().await;
     scene.sql(FALLS_DUE).await;
     died(&mut doomed, "scheduler.published").await;
-    scene.holds(OWES, 1).await;
+    scene.holds(UNPUBLISHED, 1).await;
     scene.waits(scene.wire.main(), 1).await;
     scene.time_passes().await;
     scene.published("state = 'pending'", 1).await;

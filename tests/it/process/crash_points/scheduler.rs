@@ -1,4 +1,4 @@
-//! The scheduler, with owed, lost and abandoned tickets: relay, rescuer, reconciler.
+//! The scheduler, with unpublished, lost and abandoned tickets: relay, rescuer, reconciler.
 
 use lapin::options::{QueueDeleteOptions, QueuePurgeOptions};
 use sexton_broker::names;
@@ -7,7 +7,7 @@ use sexton_store::parked_messages::fail_unopened;
 
 use super::{FINAL_TIMEOUT, Scene, count, died};
 
-const OWES: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
+const UNPUBLISHED: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
 const PUBLISHED: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NOT NULL";
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
 
@@ -21,7 +21,7 @@ async fn scheduler_relay_taken() {
     let scene = Scene::plain().await;
     scene.trigger().await;
     scene.scheduler_dies("scheduler.relay_taken").await;
-    scene.holds(&format!("{OWES} AND relay_after > now() + interval '10 seconds'"), 1).await;
+    scene.holds(&format!("{UNPUBLISHED} AND relay_after > now() + interval '10 seconds'"), 1).await;
     assert_eq!(scene.wire.depth(scene.wire.main()).await, 0, "it was not published");
     scene.time_passes().await;
     scene.ends(scene.successors(), "scheduler.relay_taken", DONE_AT_FIRST, [1, 1]).await;
@@ -32,7 +32,7 @@ async fn scheduler_relayed() {
     let scene = Scene::plain().await;
     scene.trigger().await;
     scene.scheduler_dies("scheduler.relayed").await;
-    scene.holds(OWES, 1).await;
+    scene.holds(UNPUBLISHED, 1).await;
     scene.waits(scene.wire.main(), 1).await;
     scene.time_passes().await;
     scene.published("state = 'pending'", 1).await;
@@ -51,7 +51,7 @@ async fn scheduler_relay_marked() {
     scene.wire.channel().queue_delete(scene.wire.main().into(), gone).await.unwrap();
     scene.trigger().await;
     died(&mut doomed, "scheduler.relay_marked").await;
-    scene.holds(OWES, 1).await;
+    scene.holds(UNPUBLISHED, 1).await;
     scene.time_passes().await;
     scene.ends(scene.successors(), "scheduler.relay_marked", DONE_AT_FIRST, [1, 1]).await;
 }
@@ -85,33 +85,33 @@ async fn scheduler_declared() {
 }
 
 #[tokio::test]
-async fn scheduler_owed_again() {
+async fn scheduler_marked_unpublished() {
     let scene = Scene::plain().await;
     scene.ticket().await;
     let purge = QueuePurgeOptions::default();
     scene.wire.channel().queue_purge(scene.wire.main().into(), purge).await.unwrap();
     scene.sql(TEN_MINUTES_PASS).await;
-    scene.scheduler_dies("scheduler.owed_again").await;
-    scene.holds(&format!("{OWES} AND reconcile_count = 1"), 1).await;
-    scene.ends(scene.successors(), "scheduler.owed_again", DONE_AT_FIRST, [1, 1]).await;
+    scene.scheduler_dies("scheduler.marked_unpublished").await;
+    scene.holds(&format!("{UNPUBLISHED} AND reconcile_count = 1"), 1).await;
+    scene.ends(scene.successors(), "scheduler.marked_unpublished", DONE_AT_FIRST, [1, 1]).await;
 }
 
 #[tokio::test]
-async fn scheduler_folded() {
+async fn scheduler_failures_aggregated() {
     let scene = Scene::plain().await;
     scene.parked_by_hand().await;
-    scene.scheduler_dies("scheduler.folded").await;
-    let told = "sexton.failure_groups WHERE pattern IS NULL";
-    assert_eq!(count(&scene.platform, told).await, 1);
+    scene.scheduler_dies("scheduler.failures_aggregated").await;
+    let unnamed_groups = "sexton.failure_groups WHERE pattern IS NULL";
+    assert_eq!(count(&scene.platform, unnamed_groups).await, 1);
     assert_eq!(count(&scene.platform, "sexton.failure_changes").await, 0);
     let successors = scene.successors();
-    let named = async || (count(&scene.platform, told).await == 0).then_some(());
+    let named = async || (count(&scene.platform, unnamed_groups).await == 0).then_some(());
     scene.platform.eventually("the group has its pattern", FINAL_TIMEOUT, named).await;
-    scene.ends(successors, "scheduler.folded", "state = 'failed'", [0, 0]).await;
+    scene.ends(successors, "scheduler.failures_aggregated", "state = 'failed'", [0, 0]).await;
 }
 
 #[tokio::test]
-async fn scheduler_buried() {
+async fn scheduler_failures_indexed() {
     let scene = Scene::plain().await;
     // The register needs no broker, so the one that dies may never have declared a queue.
     let mut first = scene.platform.start_scheduler("first", &[]).unwrap();
@@ -124,9 +124,9 @@ async fn scheduler_buried() {
     ] {
         sqlx::query(sql).execute(scene.platform.store().pool()).await.unwrap();
     }
-    scene.scheduler_dies("scheduler.buried").await;
+    scene.scheduler_dies("scheduler.failures_indexed").await;
     assert_eq!(count(&scene.platform, "sexton.failures").await, 1);
-    scene.ends(scene.successors(), "scheduler.buried", "state = 'failed'", [0, 0]).await;
+    scene.ends(scene.successors(), "scheduler.failures_indexed", "state = 'failed'", [0, 0]).await;
     assert_eq!(count(&scene.platform, "sexton.failures").await, 1);
     assert_eq!(count(&scene.platform, "sexton.failures_fill WHERE done_at IS NOT NULL").await, 1);
 }

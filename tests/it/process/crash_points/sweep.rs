@@ -76,14 +76,14 @@ async fn scheduler_sweep_failed() {
 }
 
 #[tokio::test]
-async fn scheduler_sweep_owed() {
+async fn scheduler_sweep_marked_unpublished() {
     let scene = Scene::plain().await;
     let ids = scene.parked(1).await;
     let purge = QueuePurgeOptions::default();
     scene.wire.channel().queue_purge(scene.wire.failed().into(), purge).await.unwrap();
-    scene.scheduler_dies("scheduler.sweep_owed").await;
+    scene.scheduler_dies("scheduler.sweep_marked_unpublished").await;
     scene.holds("state = 'failed' AND ticket_published_at IS NULL", 1).await;
-    scene.is_put_right_and_runs(&ids, "scheduler.sweep_owed").await;
+    scene.is_put_right_and_runs(&ids, "scheduler.sweep_marked_unpublished").await;
 }
 
 #[tokio::test]

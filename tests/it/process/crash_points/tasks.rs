@@ -11,7 +11,7 @@ async fn worker_guarded() {
     scene.ticket().await;
     scene.worker_dies("worker.guarded", &[]).await;
     scene.holds(RUNS, 1).await;
-    assert!(scene.ledger.runs().is_empty(), "the guard was not told what to run");
+    assert!(scene.ledger.runs().is_empty(), "the guard received no task");
     scene.ends(scene.successors(), "worker.guarded", DONE_AT_SECOND, [1, 1]).await;
 }
 
@@ -42,8 +42,8 @@ async fn worker_renewed() {
 
 #[tokio::test]
 async fn worker_streamed() {
-    let says = "echo begun $SEXTON_ATTEMPT; [ $SEXTON_ATTEMPT = 1 ] && sleep 3000";
-    let scene = Scene::new("lease = \"1h\"", says).await;
+    let script = "echo begun $SEXTON_ATTEMPT; [ $SEXTON_ATTEMPT = 1 ] && sleep 3000";
+    let scene = Scene::new("lease = \"1h\"", script).await;
     scene.ticket().await;
     scene.worker_dies("worker.streamed", &[]).await;
     scene.holds(RUNS, 1).await;

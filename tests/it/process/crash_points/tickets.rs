@@ -41,10 +41,10 @@ async fn worker_renewed_first() {
     let env =
         [("LEASE_MS", "24000"), ("WORKER_SLOTS", "1"), ("FAULT_POINT", "worker.renewed_first")];
     let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
-    let asked = "pg_stat_activity WHERE datname = current_database()
+    let slow_query = "pg_stat_activity WHERE datname = current_database()
          AND query ~ '^-- (open_attempts|recover_attempts|look_at_unopened)'";
-    let has_asked = async || (count(&scene.platform, asked).await > 0).then_some(());
-    scene.platform.eventually("the worker has asked", FINAL_TIMEOUT, has_asked).await;
+    let is_running = async || (count(&scene.platform, slow_query).await > 0).then_some(());
+    scene.platform.eventually("the worker has asked", FINAL_TIMEOUT, is_running).await;
     // Nothing is waited for here: that this time passes while the worker waits is what is tested.
     tokio::time::sleep(Duration::from_millis(6_500)).await;
     locked.rollback().await.unwrap();
@@ -72,7 +72,7 @@ async fn worker_published() {
     scene.ticket().await;
     scene.worker_fails_and_dies("worker.published").await;
     scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
-    // The spent ticket, which was not acknowledged, and the next one out of the ladder.
+    // The spent ticket, which was not acknowledged, and the next one out of the delay queue.
     scene.waits(scene.wire.main(), 2).await;
     // The relay adds a second copy of the latter.
     scene.time_passes().await;
@@ -121,12 +121,12 @@ async fn worker_acked_with_several_tickets() {
 }
 
 #[tokio::test]
-async fn worker_seated() {
+async fn worker_instance_locked() {
     let scene = Scene::plain().await;
     scene.abandoned("20000").await;
-    scene.worker_dies("worker.seated", &[]).await;
+    scene.worker_dies("worker.instance_locked", &[]).await;
     scene.holds(RUNS, 1).await;
-    scene.ends(scene.successors(), "worker.seated", DONE_AT_SECOND, [1, 1]).await;
+    scene.ends(scene.successors(), "worker.instance_locked", DONE_AT_SECOND, [1, 1]).await;
 }
 
 #[tokio::test]

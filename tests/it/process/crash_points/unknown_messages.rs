@@ -13,16 +13,16 @@ const GONE: &str = "sexton.unknown_messages WHERE gone_at IS NOT NULL";
 const NOTHING_DONE: Option<i32> = Some(4);
 
 #[tokio::test]
-async fn scheduler_sweep_noted() {
+async fn scheduler_sweep_recorded() {
     let scene = Scene::plain().await;
     scene.rubbish_is_seen().await;
     let id = scene.raw().await;
     scene.discard(&[&id]).await;
-    scene.scheduler_dies("scheduler.sweep_noted").await;
+    scene.scheduler_dies("scheduler.sweep_recorded").await;
     assert_eq!(count(&scene.platform, MARKED).await, 1);
     scene.waits(scene.wire.failed(), 1).await;
     scene.is_swept_of_rubbish().await;
-    assert_eq!(listed("scheduler.sweep_noted").reruns, super::Reruns::Never);
+    assert_eq!(listed("scheduler.sweep_recorded").reruns, super::Reruns::Never);
 }
 
 #[tokio::test]

@@ -113,20 +113,20 @@ async fn worker_adopted() {
 }
 
 #[tokio::test]
-async fn worker_adopted_paid() {
+async fn worker_adopted_published() {
     let scene = Scene::plain().await;
     // One slot, so that no other takes the newly published ticket.
-    let env = [("FAULT_POINT", "worker.adopted_paid"), ("WORKER_SLOTS", "1")];
+    let env = [("FAULT_POINT", "worker.adopted_published"), ("WORKER_SLOTS", "1")];
     let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
     doomed.ready().await;
     scene.wire.send(&[Message::new(r#"{"type":"work"}"#)]).await;
-    super::died(&mut doomed, "worker.adopted_paid").await;
+    super::died(&mut doomed, "worker.adopted_published").await;
     scene.holds("state = 'pending' AND ticket_published_at IS NOT NULL", 1).await;
     // The unacknowledged message, and the ticket of the execution that the worker made of it.
     scene.waits(scene.wire.main(), 2).await;
     let successors = scene.successors();
     // Without an id the redelivery cannot be recognised: a second execution, and each runs once.
     until(&scene.platform, "sexton.executions", 2).await;
-    scene.ends(successors, "worker.adopted_paid", DONE_AT_FIRST, [1, 1]).await;
+    scene.ends(successors, "worker.adopted_published", DONE_AT_FIRST, [1, 1]).await;
     scene.holds("true", 2).await;
 }

@@ -87,8 +87,9 @@ async fn livez_names_the_blocked_threads_of_handlers_and_nothing_else() {
     shop.until("sexton.executions WHERE state = 'running'", 2).await;
     let body = until_alive(&shop.platform, &worker, false).await;
     // After the head of the answer.
-    let said: serde_json::Value = serde_json::from_str(&body[body.find('{').unwrap()..]).unwrap();
-    let silent = said["loops"].as_array().unwrap().iter().filter(|one| one["alive"] == false);
+    let liveness: serde_json::Value =
+        serde_json::from_str(&body[body.find('{').unwrap()..]).unwrap();
+    let silent = liveness["loops"].as_array().unwrap().iter().filter(|one| one["alive"] == false);
     let silent: Vec<_> = silent.map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(silent, ["threads of the handlers"], "{body}");
     // What is not the handlers' goes on: it is ready, and keeps the leases.

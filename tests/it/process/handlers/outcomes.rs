@@ -10,7 +10,7 @@ const RETRY: &str = "retry = { delay = \"1s\", max_retries = 1 }";
 async fn a_handler_s_result_progress_and_lines_are_recorded() {
     let shop = Shop::new("").await;
     let _worker = shop.worker(&[]);
-    let id = shop.order("tell").await;
+    let id = shop.order("report_progress").await;
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     let shown = shop.show(&id).await;
     assert_eq!(shown["result"]["attempt"], 1);
@@ -36,8 +36,8 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
     .await;
     shop.until("sexton.executions WHERE state = 'failed' AND attempt = 2 AND retries_used = 0", 2)
         .await;
-    let attempts = |told: &str| format!("sexton.attempts WHERE number = 1 AND {told}");
-    for told in [
+    let attempts = |condition: &str| format!("sexton.attempts WHERE number = 1 AND {condition}");
+    for condition in [
         "outcome = 'error' AND error_class = 'error' AND error_message LIKE 'No such file%'",
         "outcome = 'error' AND error_message = 'the till is shut'",
         "outcome = 'permanent' AND error_class = 'closed' AND error_message = 'it is closed'",
@@ -46,7 +46,7 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
         "outcome = 'permanent' AND error_class = 'invalid_params'
             AND error_message LIKE '%unknown variant `sing`%'",
     ] {
-        assert_eq!(shop.count(&attempts(told)).await, 1, "{told}");
+        assert_eq!(shop.count(&attempts(condition)).await, 1, "{condition}");
     }
     // The job's own delay is 1 s.
     let waited =
@@ -54,8 +54,8 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
         AND a.error_message = 'the till is shut' AND b.opened_at - a.finished_at >= interval '4 s'";
     assert_eq!(shop.count(waited).await, 1);
     // Its panic is in its output and nowhere else; the worker lives, with all its slots.
-    let said = "sexton.attempt_output WHERE content LIKE '%no such luck%'";
-    assert_eq!(shop.count(said).await, 1);
+    let logged = "sexton.attempt_output WHERE content LIKE '%no such luck%'";
+    assert_eq!(shop.count(logged).await, 1);
     assert!(!worker.log().contains("thread 'sexton-handler' panicked"), "{}", worker.log());
     assert!(worker.ended().is_none());
     worker.terminate();
@@ -110,11 +110,11 @@ async fn handlers_and_a_catalogue_are_served_by_one_worker_unless_both_have_a_na
     shop.platform.apply(&greet).await.unwrap();
     let _worker = shop.worker(&[]);
     shop.trigger("greet", "{}").await;
-    shop.order("tell").await;
+    shop.order("report_progress").await;
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     shop.platform.catalogue("[tasks.obey]\ncommand = [\"/bin/true\"]\n");
     let mut refused = shop.platform.start_handlers("w2", &[]).unwrap();
     assert_eq!(refused.exit(FINAL_TIMEOUT).await.code(), Some(1));
-    let said = refused.log();
-    assert!(said.contains("the task type obey, which this program has a handler for"), "{said}");
+    let log = refused.log();
+    assert!(log.contains("the task type obey, which this program has a handler for"), "{log}");
 }

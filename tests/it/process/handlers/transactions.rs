@@ -90,7 +90,7 @@ async fn deferred_constraints_are_checked_before_the_success_is_recorded() {
     assert_eq!(shop.count("effects").await, 0);
 }
 
-/// A constraint that is asked at the end, and takes ten minutes to answer.
+/// A deferred constraint, which takes ten minutes to check at the commit.
 const SLOW_CONSTRAINT: &str = "
     CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         PERFORM pg_sleep(600); RETURN NULL;
@@ -151,11 +151,12 @@ async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_at
     shop.release();
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     until_running(&shop, "pg_sleep", 0).await;
-    // Whoever holds it learns so, and its connection is free again: the worker has only one.
+    // The handler's next statement fails, and its connection is free again: the worker has only one.
     let file = shop.platform.folder().join("detached");
-    let said = async || std::fs::read_to_string(&file).ok().filter(|said| !said.is_empty());
-    let said = shop.platform.eventually("it has ended", FINAL_TIMEOUT, said).await;
-    assert!(said.contains("terminating connection"), "{said}");
+    let task_output =
+        async || std::fs::read_to_string(&file).ok().filter(|task_output| !task_output.is_empty());
+    let task_output = shop.platform.eventually("it has ended", FINAL_TIMEOUT, task_output).await;
+    assert!(task_output.contains("terminating connection"), "{task_output}");
     assert_eq!(shop.count("effects").await, 0);
     run(&shop, &[INSERT], false).await;
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
@@ -170,10 +171,10 @@ async fn a_handler_that_does_not_complete_in_its_transaction_is_warned() {
     shop.trigger("careless", &forgets(&[INSERT])).await;
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     assert_eq!(shop.count("effects").await, 0);
-    let said = "succeeded without `ctx.complete_in(tx)`";
-    let told = format!("sexton.attempt_output WHERE content LIKE '%{said}%'");
-    assert_eq!(shop.count(&told).await, 1);
-    assert!(worker.log().contains(said), "{}", worker.log());
+    let message = "succeeded without `ctx.complete_in(tx)`";
+    let logged = format!("sexton.attempt_output WHERE content LIKE '%{message}%'");
+    assert_eq!(shop.count(&logged).await, 1);
+    assert!(worker.log().contains(message), "{}", worker.log());
     // One that has committed by itself is found out all the same.
     shop.trigger("careless", &forgets(&[INSERT, "COMMIT"])).await;
     let refused = "sexton.executions WHERE state = 'failed'
@@ -183,7 +184,7 @@ async fn a_handler_that_does_not_complete_in_its_transaction_is_warned() {
     // And nobody else is warned.
     run(&shop, &[INSERT], false).await;
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
-    assert_eq!(shop.count(&told).await, 1);
+    assert_eq!(shop.count(&logged).await, 1);
 }
 
 #[tokio::test]

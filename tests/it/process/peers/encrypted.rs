@@ -1,5 +1,5 @@
 //! Requests and mails over TLS, by a worker that trusts the authority of the servers and by one that
-//! does not. It is told by SSL_CERT_FILE, as nearly every program is.
+//! does not. SSL_CERT_FILE names the authority, as for nearly every program.
 
 use sexton_peers::http::{Act, Seen};
 use sexton_peers::smtp::{ENCRYPTED, Script};
@@ -52,13 +52,13 @@ async fn a_worker_trusts_the_authority_that_ssl_cert_file_names() {
         assert_eq!(shown["attempts"].as_array().unwrap().len(), 1, "{shown}");
     }
     https.request().await;
-    let said = smtps.conversation().await;
-    assert!(said.starts_with(ENCRYPTED), "{said}");
-    assert!(said.contains(PLAIN) && said.contains("MAIL FROM:"), "{said}");
-    let said = starttls.conversation().await;
-    let (clear, hidden) = said.split_once(ENCRYPTED).expect("it is encrypted on the way");
-    assert!(!clear.contains("AUTH") && !clear.contains("MAIL"), "{said}");
-    assert!(hidden.contains(PLAIN) && hidden.contains("MAIL FROM:"), "{said}");
+    let conversation = smtps.conversation().await;
+    assert!(conversation.starts_with(ENCRYPTED), "{conversation}");
+    assert!(conversation.contains(PLAIN) && conversation.contains("MAIL FROM:"), "{conversation}");
+    let conversation = starttls.conversation().await;
+    let (clear, hidden) = conversation.split_once(ENCRYPTED).expect("it is encrypted on the way");
+    assert!(!clear.contains("AUTH") && !clear.contains("MAIL"), "{conversation}");
+    assert!(hidden.contains(PLAIN) && hidden.contains("MAIL FROM:"), "{conversation}");
     // A password that is wrong is so at the next try, too.
     assert_eq!(scene.parked("refuses").await.0, "smtp_535");
     for secret in [SECRET, PLAIN] {
@@ -78,13 +78,13 @@ async fn a_worker_that_does_not_know_the_authority_sends_nothing_and_says_what_t
     ];
     let scene = Scene::new(&tasks, "retry = { max_retries = 0 }", &[]).await;
     for (task, class) in [("https", "http_tls"), ("smtps", "smtp_tls"), ("starttls", "smtp_tls")] {
-        let (told, message) = scene.parked(task).await;
-        assert_eq!(told, class, "{message}");
+        let (parked_class, message) = scene.parked(task).await;
+        assert_eq!(parked_class, class, "{message}");
         let advice = "add it to the system's, or name a file with its certificate in SSL_CERT_FILE";
         assert!(message.contains(advice), "{message}");
     }
     assert_eq!(https.next().await, Seen::Gone);
     assert_eq!(smtps.conversation().await, "");
-    let said = starttls.conversation().await;
-    assert!(!said.contains("AUTH") && !said.contains("MAIL"), "{said}");
+    let conversation = starttls.conversation().await;
+    assert!(!conversation.contains("AUTH") && !conversation.contains("MAIL"), "{conversation}");
 }

@@ -26,8 +26,8 @@ async fn a_retried_mail_keeps_its_message_id() {
     let id = scene.trigger("remind").await;
     assert!(!server.conversation().await.contains("MAIL"));
     let mails = [server.conversation().await, server.conversation().await];
-    let [first, second] = mails.each_ref().map(|said| {
-        said.lines().find(|line| line.starts_with("Message-ID: <")).expect("a Message-ID")
+    let [first, second] = mails.each_ref().map(|mail| {
+        mail.lines().find(|line| line.starts_with("Message-ID: <")).expect("a Message-ID")
     });
     assert_eq!(first, second);
     assert!(first.ends_with("@example.org>"), "{first}");

@@ -61,8 +61,8 @@ impl Scene {
         let shown = self.ends(&id, "failed").await;
         let attempts = shown["attempts"].as_array().unwrap();
         assert_eq!(attempts.len(), 1, "{shown}");
-        let said = |field: &str| attempts[0][field].as_str().unwrap().to_owned();
-        (said("error_class"), said("error_message"))
+        let text_of = |field: &str| attempts[0][field].as_str().unwrap().to_owned();
+        (text_of("error_class"), text_of("error_message"))
     }
 
     /// Whether this stands anywhere in the database, or a worker has logged it.

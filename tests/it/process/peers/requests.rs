@@ -101,13 +101,16 @@ async fn a_permanently_refused_request_is_parked_at_once() {
     let url = format!("http = {{ url = \"http://localhost:{}/\" }}", private.address.port());
     let tasks = [("gone", to(&gone, "")), ("elsewhere", to(&elsewhere, "")), ("private", url)];
     let scene = Scene::new(&tasks, IMMEDIATE_RETRY, &[]).await;
-    for (task, class, said) in [
+    for (task, class, message_part) in [
         ("gone", "http_404", "no such customer"),
         ("elsewhere", "http_302", "redirects are not followed"),
         ("private", "address_refused", "name localhost in `allow`"),
     ] {
-        let (told, message) = scene.parked(task).await;
-        assert!(told == class && message.contains(said), "{task}: {told}: {message}");
+        let (parked_class, message) = scene.parked(task).await;
+        assert!(
+            parked_class == class && message.contains(message_part),
+            "{task}: {parked_class}: {message}"
+        );
     }
     assert!(private.saw_nothing_more());
     let parked = async || {

@@ -115,9 +115,9 @@ async fn a_permanent_sql_error_is_not_retried_and_is_named() {
             "sexton.executions WHERE task_type = 't{n}' AND state NOT IN ('pending', 'running')"
         );
         bank.until(&over, 1).await;
-        let as_told =
+        let as_expected =
             format!("{over} AND state = 'failed' AND attempt = 2 AND error_class = '{class}'");
-        assert_eq!(bank.count(&as_told).await, 1, "{statement}: {}", bank.platform.log_tails());
+        assert_eq!(bank.count(&as_expected).await, 1, "{statement}: {}", bank.platform.log_tails());
         assert_eq!(bank.count("effects").await + bank.count("later").await, 0, "{statement}");
     }
 }

@@ -1,4 +1,4 @@
-//! Questions that wait for a worker that is not there, or that must not be there: who looks at the bulk is told.
+//! Questions that wait for a worker that is not there, or that must not be there: the bulk's commands say so.
 
 use serde_json::{Value, json};
 
@@ -18,10 +18,10 @@ async fn a_bulk_shows_that_no_worker_of_the_pool_offers_its_verify_task() {
     scene.sexton(&REQUEUE, 0).await;
     until(&scene.platform, "sexton.bulk_questions", 1).await;
     let text = "1 question waits: no worker at work in pool default offers charged";
-    let told = scene.sexton(&["bulks", "show", "1"], 0).await;
-    assert!(told.contains(text), "{told}");
-    let told = scene.sexton(&["bulks", "list"], 0).await;
-    assert!(told.contains("waits for workers"), "{told}");
+    let stdout = scene.sexton(&["bulks", "show", "1"], 0).await;
+    assert!(stdout.contains(text), "{stdout}");
+    let stdout = scene.sexton(&["bulks", "list"], 0).await;
+    assert!(stdout.contains("waits for workers"), "{stdout}");
     let expected = json!([{"task_type": "charged", "pool": "default", "questions": 1}]);
     assert_eq!(scene.bulk("1").await["waits"]["unheard"], expected);
     let url = scene.platform.database_url().to_owned();
@@ -33,8 +33,8 @@ async fn a_bulk_shows_that_no_worker_of_the_pool_offers_its_verify_task() {
     assert_eq!(watched.line().await, "Bulk 1: 1 of 1 requeued.");
     assert_eq!(watched.end().await, 0);
     assert_eq!(scene.bulk("1").await["waits"], Value::Null);
-    let told = scene.sexton(&["bulks", "list"], 0).await;
-    assert!(!told.contains("waits"), "{told}");
+    let stdout = scene.sexton(&["bulks", "list"], 0).await;
+    assert!(!stdout.contains("waits"), "{stdout}");
 }
 
 #[tokio::test]
@@ -50,8 +50,8 @@ async fn a_bulk_shows_the_old_worker_that_blocks_it() {
     scene
         .platform
         .eventually("show tells of the old worker", FINAL_TIMEOUT, async || {
-            let told = scene.sexton(&["bulks", "show", "1"], 0).await;
-            told.contains(text).then_some(())
+            let stdout = scene.sexton(&["bulks", "show", "1"], 0).await;
+            stdout.contains(text).then_some(())
         })
         .await;
     assert_eq!(scene.bulk("1").await["waits"]["old_workers"], json!(["w0.old 0.0.1"]));

@@ -40,7 +40,7 @@ impl Draw {
 }
 
 /// One job's history.
-struct Story<'a> {
+struct History<'a> {
     f: &'a Fixture,
     draw: Draw,
     name: String,
@@ -50,7 +50,7 @@ struct Story<'a> {
     triggers: u64,
 }
 
-impl<'a> Story<'a> {
+impl<'a> History<'a> {
     async fn begin(f: &'a Fixture, seed: u64) -> Self {
         let mut draw = Draw(seed);
         // A day for each story, so that no two share an instant.
@@ -58,9 +58,9 @@ impl<'a> Story<'a> {
         let name = format!("story.number{seed}");
         let (spec, pattern) = definition(&mut draw, &name);
         let oracle = Oracle::new(now, pattern, &spec);
-        let mut story = Self { f, draw, name, spec, now, oracle, triggers: 0 };
-        story.applied().await;
-        story
+        let mut history = Self { f, draw, name, spec, now, oracle, triggers: 0 };
+        history.applied().await;
+        history
     }
 
     fn by(actor: &str) -> AuditContext<'_> {
@@ -217,13 +217,14 @@ impl<'a> Story<'a> {
         self.now + TimeDelta::minutes(10)
     }
 
-    async fn is_told_as_it_was(&mut self, seed: u64) {
-        let (told, walk) = (self.explain_all().await, self.oracle.walk(self.now, self.horizon()));
-        for (told, walked) in told.iter().zip(&walk) {
-            assert_eq!(told, walked, "story {seed}: left is the ledger's");
+    async fn explains_what_happened(&mut self, seed: u64) {
+        let (explained, walk) =
+            (self.explain_all().await, self.oracle.walk(self.now, self.horizon()));
+        for (explained, walked) in explained.iter().zip(&walk) {
+            assert_eq!(explained, walked, "story {seed}: left is the ledger's");
         }
-        assert_eq!(told.len(), walk.len(), "story {seed}");
-        // One instant says the same as the range, and what is none is told as such.
+        assert_eq!(explained.len(), walk.len(), "story {seed}");
+        // One instant says the same as the range, and an instant between firings is reported as no firing.
         let job = find_including_deleted(self.f.db.store(), &self.name).await.unwrap();
         for _ in 0..20 {
             let span = (self.horizon() - self.oracle.begin()).num_seconds() as u64;
@@ -231,17 +232,18 @@ impl<'a> Story<'a> {
             let answer = explain(self.f.db.store(), &job, FiringSelector::At(at), Some(self.now))
                 .await
                 .unwrap();
-            let place = walk.partition_point(|told| told.at < at);
-            if let Some(told) = walk.get(place).filter(|told| told.at == at) {
-                let said = &answer.firings[0].disposition;
-                assert_eq!(said, &told.disposition, "story {seed}: {at}");
+            let place = walk.partition_point(|explained| explained.at < at);
+            if let Some(explained) = walk.get(place).filter(|explained| explained.at == at) {
+                let disposition = &answer.firings[0].disposition;
+                assert_eq!(disposition, &explained.disposition, "story {seed}: {at}");
             } else {
                 let none = answer.no_firing.unwrap();
                 // As the schedules say, of which there was none before the job.
                 let begin = self.oracle.begin();
-                let before = walk[..place].last().map(|told| told.at).filter(|at| *at > begin);
+                let before =
+                    walk[..place].last().map(|explained| explained.at).filter(|at| *at > begin);
                 assert_eq!(none.before, before, "story {seed}: before {at}");
-                let after = walk.get(place).map(|told| told.at);
+                let after = walk.get(place).map(|explained| explained.at);
                 assert!(after.is_none() || none.after == after, "story {seed}: after {at}");
             }
         }
@@ -281,15 +283,15 @@ fn cron(expression: &str) -> Schedule {
 async fn every_firing_of_a_random_history_has_the_disposition_that_a_walk_gives_it() {
     let f = Fixture::without_broker().await;
     for seed in 1..=CASES {
-        let mut story = Story::begin(&f, seed).await;
+        let mut history = History::begin(&f, seed).await;
         for _ in 0..STEPS {
-            story.step().await;
+            history.step().await;
         }
-        story.is_told_as_it_was(seed).await;
-        // Deleted, it is told by its name all the same.
-        let request = Delete { name: &story.name, cancel: true, dry_run: false };
-        delete(f.db.store(), request, Story::by("ann"), Some(story.now)).await.unwrap();
-        story.oracle.delete(story.now);
-        story.is_told_as_it_was(seed).await;
+        history.explains_what_happened(seed).await;
+        // `explain` finds a deleted job by its name.
+        let request = Delete { name: &history.name, cancel: true, dry_run: false };
+        delete(f.db.store(), request, History::by("ann"), Some(history.now)).await.unwrap();
+        history.oracle.delete(history.now);
+        history.explains_what_happened(seed).await;
     }
 }

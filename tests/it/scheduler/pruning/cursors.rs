@@ -102,7 +102,7 @@ async fn retention_removes_late_discards_and_resolutions_in_time() {
     assert_eq!(pruned(&f, 71).await.deleted, 2);
 }
 
-/// Twenty portions of executions, and one of each of the others: they do not wait for them.
+/// Twenty batches of executions, and one of each of the others: they do not wait for them.
 #[tokio::test]
 async fn a_large_table_delays_no_other_table_in_retention() {
     let f = Fixture::without_broker().await;

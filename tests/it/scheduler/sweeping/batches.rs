@@ -42,9 +42,9 @@ async fn missing_messages_among_many_batches_are_republished() {
     put_all(&f, &ids[..5]).await;
     put_all(&f, &ids[8..]).await;
     let tally = pass_in_batches(&f).await;
-    assert_eq!(tally, Tally { kept: 8, owed_again: 3, complete: true, ..Tally::default() });
+    assert_eq!(tally, Tally { kept: 8, marked_unpublished: 3, complete: true, ..Tally::default() });
     for id in &ids[5..8] {
-        assert_eq!(f.state(*id).await, "failed/1, owed");
+        assert_eq!(f.state(*id).await, "failed/1, unpublished");
     }
     assert_eq!(f.relay().run_once(now(101)).await.unwrap().marked, 3);
     let mut left = parked_messages(&f).await;
@@ -92,8 +92,8 @@ async fn every_missing_message_of_many_rows_is_republished() {
     let there: Vec<_> = there.into_iter().map(ExecutionId::new).collect();
     put_all(&f, &there).await;
     let tally = pass_in_batches(&f).await;
-    let (kept, owed_again) = (20, 11_980);
-    assert_eq!(tally, Tally { kept, owed_again, complete: true, ..Tally::default() });
+    let (kept, marked_unpublished) = (20, 11_980);
+    assert_eq!(tally, Tally { kept, marked_unpublished, complete: true, ..Tally::default() });
     let published = "SELECT count(*) FROM sexton.executions WHERE ticket_published_at IS NOT NULL";
     assert_eq!(f.number(published).await, 20);
 }
@@ -111,7 +111,7 @@ async fn a_sweep_stopped_between_batches_republishes_nothing_until_the_next_swee
     let stopping = stop.clone();
     let first = Sweep::new(f.store(), link, publisher, Arc::default(), stop);
     let first = first.with_batch(BATCH);
-    // In its second batch it waits for whoever writes the same line.
+    // In its second batch it waits for the transaction that writes the same row.
     let mut same = f.db.pool().begin().await.unwrap();
     sqlx::query("INSERT INTO sexton.sweep_kept VALUES (to_timestamp(1800000100), $1)")
         .bind(ids[4].get())
@@ -127,7 +127,7 @@ async fn a_sweep_stopped_between_batches_republishes_nothing_until_the_next_swee
     assert_eq!(tally, Tally { kept: 6, ..Tally::default() });
     assert_eq!(f.state(ids[0]).await, "failed/1");
     let tally = pass_in_batches(&f).await;
-    assert_eq!((tally.kept, tally.owed_again, tally.complete), (6, 1, true));
+    assert_eq!((tally.kept, tally.marked_unpublished, tally.complete), (6, 1, true));
     assert_eq!(f.ready(&f.namespace.failed()).await, 6);
 }
 
@@ -136,11 +136,11 @@ async fn lock(f: &Fixture, seconds: i64) -> ExclusiveLock {
     lock.unwrap().expect("nobody else has it")
 }
 
-async fn owes(f: &Fixture, pass: &ExclusiveLock) -> Option<u64> {
-    owes_since(f, pass.acquired_at()).await
+async fn mark_lost_tickets(f: &Fixture, pass: &ExclusiveLock) -> Option<u64> {
+    lost_since(f, pass.acquired_at()).await
 }
 
-async fn owes_since(f: &Fixture, began: DateTime<Utc>) -> Option<u64> {
+async fn lost_since(f: &Fixture, began: DateTime<Utc>) -> Option<u64> {
     let store = f.store();
     let owing = mark_unseen_unpublished(&store, began, false, ScanPosition::START, 100, now(500));
     owing.await.unwrap().map(|UnpublishedScan { unpublished, .. }| unpublished)
@@ -155,10 +155,10 @@ async fn a_sweep_that_lost_its_state_reports_no_message_missing() {
     begin_pass(&f.store(), pass.acquired_at()).await.unwrap();
     record_kept(&f.store(), pass.acquired_at(), &[a]).await.unwrap();
     sqlx::query("TRUNCATE sexton.sweep_kept").execute(f.db.pool()).await.unwrap();
-    assert_eq!(owes(&f, &pass).await, Some(0));
+    assert_eq!(mark_lost_tickets(&f, &pass).await, Some(0));
     begin_pass(&f.store(), pass.acquired_at()).await.unwrap();
     record_kept(&f.store(), pass.acquired_at(), &[a]).await.unwrap();
-    assert_eq!(owes(&f, &pass).await, Some(1));
+    assert_eq!(mark_lost_tickets(&f, &pass).await, Some(1));
 }
 
 /// A process that was frozen for longer than its lock lives wakes up while another makes a pass.
@@ -176,7 +176,7 @@ async fn a_frozen_sweep_neither_hides_messages_from_the_next_nor_republishes_any
     record_kept(&f.store(), frozen_began, &[b]).await.unwrap();
     let rows = sexton_store::parked_messages::read_rows(&mut next, &[a, b]).await.unwrap();
     assert!(rows.len() == 2 && rows.values().all(|row| !row.kept), "{rows:?}");
-    assert_eq!(owes_since(&f, frozen_began).await, Some(0));
+    assert_eq!(lost_since(&f, frozen_began).await, Some(0));
     record_kept(&f.store(), next.acquired_at(), &[a]).await.unwrap();
-    assert_eq!(owes(&f, &next).await, Some(1));
+    assert_eq!(mark_lost_tickets(&f, &next).await, Some(1));
 }

@@ -1,4 +1,4 @@
-//! What is asked of rows, ledger, queues, programs and logs when the faults are over.
+//! Checks rows, ledger, queues, programs and logs when the faults are over.
 
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;

@@ -28,8 +28,8 @@ async fn a_command_runs_in_its_directory_and_waits_for_one_that_has_gone() {
     assert_eq!(stdout(&run(&executor(task.clone())).await), [place.to_str().unwrap()]);
     drop(folder);
     let end = run(&executor(task)).await;
-    let said = format!("the directory {} is not there", place.display());
-    assert_eq!(failure(&end), ("could_not_start", said.as_str()));
+    let message = format!("the directory {} is not there", place.display());
+    assert_eq!(failure(&end), ("could_not_start", message.as_str()));
 }
 
 #[tokio::test]
@@ -79,14 +79,15 @@ async fn a_command_runs_as_another_user_with_that_ones_rights_alone() {
     }
     let account = Some(("nobody".to_owned(), "/nonexistent".to_owned()));
     let user = Some(TaskUser { uid: 65534, gid: 65534, account });
-    let says = "id -u; id -G; echo $HOME $USER; echo 7 >$SEXTON_RESULT_FILE; : >/root/forbidden";
-    let end = run(&executor(CommandTask { user, ..script(says) })).await;
+    let commands =
+        "id -u; id -G; echo $HOME $USER; echo 7 >$SEXTON_RESULT_FILE; : >/root/forbidden";
+    let end = run(&executor(CommandTask { user, ..script(commands) })).await;
     assert_eq!(stdout(&end), ["65534", "65534", "/nonexistent nobody"]);
     assert_ne!(end.exit_code, Some(0), "it could write where only root can");
     let account = None;
     let user = Some(TaskUser { uid: 65534, gid: 65534, account });
-    let says = "echo 7 >$SEXTON_RESULT_FILE; echo $HOME/$USER; echo err >/dev/stderr";
-    let end = run(&executor(CommandTask { user, ..script(says) })).await;
+    let commands = "echo 7 >$SEXTON_RESULT_FILE; echo $HOME/$USER; echo err >/dev/stderr";
+    let end = run(&executor(CommandTask { user, ..script(commands) })).await;
     assert_eq!(stdout(&end), ["//"]);
     assert_eq!((end.outcome, end.output.lines.len()), (Outcome::Succeeded, 2));
     assert_eq!(end.result, Some(json!(7)));

@@ -109,15 +109,15 @@ pub(super) fn executor(task: CommandTask) -> CommandExecutor {
 
 /// The same, under a guard that the test says.
 pub(super) fn executor_under(guard: GuardProgram, task: CommandTask) -> CommandExecutor {
-    let own = [
+    let variables = [
         ("AMQP_URL", "amqp://secret"),
         ("SEXTON_TARGET", "stale"),
         ("GREETING", "hello"),
         ("LC_MONETARY", "C"),
     ];
-    let own = own.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
     let clock = || chrono::DateTime::from_timestamp(1_765_526_400, 0).unwrap();
-    let host = CommandHost::new(guard, std::env::vars_os().chain(own), Arc::new(clock));
+    let host = CommandHost::new(guard, std::env::vars_os().chain(variables), Arc::new(clock));
     CommandExecutor::new(Arc::new(host), task)
 }
 

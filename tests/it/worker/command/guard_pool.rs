@@ -94,21 +94,21 @@ async fn a_task_takes_a_guard_from_the_pool_and_the_pool_is_refilled() {
 #[tokio::test]
 async fn a_killed_pooled_guard_affects_no_task() {
     let scene = Scene::new();
-    let spares = scene.waiting_guards().await;
-    for &spare in &spares {
-        kill_process(Pid::from_raw(spare).unwrap(), Signal::KILL).unwrap();
-        gone(spare).await;
+    let waiting = scene.waiting_guards().await;
+    for &guard_pid in &waiting {
+        kill_process(Pid::from_raw(guard_pid).unwrap(), Signal::KILL).unwrap();
+        gone(guard_pid).await;
     }
     let guard = scene.guard_of_a_task().await;
-    assert!(!spares.contains(&guard));
+    assert!(!waiting.contains(&guard));
 }
 
 #[tokio::test]
 async fn pooled_guards_end_once_unused() {
     let scene = Scene::new();
-    let spares = scene.waiting_guards().await;
+    let waiting = scene.waiting_guards().await;
     drop(scene);
-    for spare in spares {
-        gone(spare).await;
+    for guard_pid in waiting {
+        gone(guard_pid).await;
     }
 }

@@ -89,8 +89,8 @@ async fn a_result_is_read_before_a_slow_guard_takes_the_worker_for_dead() {
     // A guard that gets no processor time between its last message and its end.
     let slow = "#!/bin/sh
         read -r start
-        told=$(dd bs=65536 count=1 2>/dev/null | tr '\\0' '\\n')
-        SEXTON_RESULT_FILE=$(echo \"$told\" | sed -n 's/^SEXTON_RESULT_FILE=//p')
+        setup=$(dd bs=65536 count=1 2>/dev/null | tr '\\0' '\\n')
+        SEXTON_RESULT_FILE=$(echo \"$setup\" | sed -n 's/^SEXTON_RESULT_FILE=//p')
         echo 7 >$SEXTON_RESULT_FILE
         printf 'started 2\\nexited 0 no\\n' >&0
         cat >/dev/null <&0

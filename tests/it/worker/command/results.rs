@@ -45,13 +45,13 @@ async fn a_command_finds_its_params_and_its_variables_but_not_the_workers() {
     let end = run_task(&scene.shell("cat; echo; env"), &task(params.clone())).await;
     let lines = stdout(&end);
     assert_eq!(serde_json::from_str::<serde_json::Value>(lines[0]).unwrap(), params);
-    let mut own: Vec<_> = lines.iter().filter(|line| line.starts_with("SEXTON_")).collect();
-    own.sort();
+    let mut variables: Vec<_> = lines.iter().filter(|line| line.starts_with("SEXTON_")).collect();
+    variables.sort();
     // Another one for each attempt.
-    let result_file = (*own[6]).to_owned();
+    let result_file = (*variables[6]).to_owned();
     assert!(result_file.starts_with("SEXTON_RESULT_FILE=/"), "{result_file}");
     assert_eq!(
-        own,
+        variables,
         [
             &"SEXTON_ATTEMPT=2",
             &"SEXTON_DEADLINE=2025-12-12T08:01:30Z",
@@ -65,8 +65,8 @@ async fn a_command_finds_its_params_and_its_variables_but_not_the_workers() {
         ]
     );
     assert!(lines.contains(&"LC_MONETARY=C"));
-    for kept in ["AMQP_URL=", "GREETING="] {
-        assert!(!lines.iter().any(|line| line.starts_with(kept)), "{kept}");
+    for name in ["AMQP_URL=", "GREETING="] {
+        assert!(!lines.iter().any(|line| line.starts_with(name)), "{name}");
     }
 
     let mut without_target = task(json!(null));
@@ -95,17 +95,17 @@ async fn fifty_megabytes_of_output_are_counted_and_their_head_and_tail_kept() {
     assert_eq!(end.outcome, Outcome::Succeeded);
     let lines = stdout(&end);
     assert_eq!((lines.first(), lines.last()), (Some(&"first"), Some(&"last")));
-    let kept: usize = lines.iter().map(|line| line.len() + 1).sum();
-    assert!(kept <= 64 * 1024, "{kept}");
-    assert_eq!(kept as u64 + end.output.dropped_bytes, 50_000_000 + 6 + 5);
+    let kept_bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+    assert!(kept_bytes <= 64 * 1024, "{kept_bytes}");
+    assert_eq!(kept_bytes as u64 + end.output.dropped_bytes, 50_000_000 + 6 + 5);
 }
 
 #[tokio::test]
 async fn one_endless_line_is_bounded_too() {
     let scene = Scene::new();
     let end = run(&scene.shell("head -c 5000000 /dev/zero >&2")).await;
-    let kept: usize = end.output.lines.iter().map(|line| line.text.chars().count()).sum();
-    assert_eq!(kept as u64 + end.output.dropped_bytes, 5_000_000);
+    let kept_chars: usize = end.output.lines.iter().map(|line| line.text.chars().count()).sum();
+    assert_eq!(kept_chars as u64 + end.output.dropped_bytes, 5_000_000);
     assert!(!end.output.lines.iter().any(|line| line.text.contains('\0')));
 }
 
@@ -116,8 +116,8 @@ async fn a_line_of_a_hundred_megabytes_is_cut_and_counted() {
     let end = run(&scene.shell(script)).await;
     let lines = stdout(&end);
     assert!(lines.last().unwrap().ends_with("xend"), "{}", lines.len());
-    let kept: usize = lines.iter().map(|line| line.len()).sum();
-    assert_eq!(kept as u64 + 1 + end.output.dropped_bytes, 100_000_000 + 4);
+    let kept_bytes: usize = lines.iter().map(|line| line.len()).sum();
+    assert_eq!(kept_bytes as u64 + 1 + end.output.dropped_bytes, 100_000_000 + 4);
     assert!(lines.iter().all(|line| line.len() <= 8 * 1024));
 }
 
@@ -134,8 +134,8 @@ async fn a_command_that_ends_while_its_children_write_ends_at_once_and_they_with
     let end = run(&scene.shell(script)).await;
     assert_eq!(end.exit_code, Some(3));
     signs.all_gone().await;
-    let kept: usize = end.output.lines.iter().map(|line| line.text.len() + 1).sum();
-    assert!(kept <= 64 * 1024, "{kept}");
+    let kept_bytes: usize = end.output.lines.iter().map(|line| line.text.len() + 1).sum();
+    assert!(kept_bytes <= 64 * 1024, "{kept_bytes}");
 }
 
 #[tokio::test]

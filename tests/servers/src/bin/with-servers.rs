@@ -49,7 +49,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // One line of causes; a backtrace of this program would not help whoever runs the tests.
+    // One line of causes; a backtrace of this program would not help the person who runs the tests.
     serve(&Arguments::parse()).await.unwrap_or_else(|error| {
         eprintln!("with-servers: {error:#}");
         ExitCode::FAILURE
@@ -58,7 +58,7 @@ async fn main() -> ExitCode {
 
 /// Provides the servers, runs the command with them, and stops them.
 async fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut asked = StopSignal::listen()?;
+    let mut stop_signal = StopSignal::listen()?;
     let needed = if arguments.migrated { Needed::Postgres } else { Needed::Both };
     let providing = async {
         if arguments.durable { provide_durable(needed).await } else { provide(needed).await }
@@ -66,18 +66,18 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let servers = tokio::select! {
         servers = providing => servers?,
         // What was started so far is dropped here, and its guards stop it.
-        signal = asked.next() => return Ok(exit_code_of_signal(signal)),
+        signal = stop_signal.next() => return Ok(exit_code_of_signal(signal)),
     };
     eprintln!("servers: {}", servers.description());
 
     let outcome = if arguments.migrated {
-        run_migrated(&servers.database_url, &arguments.command, &mut asked).await
+        run_migrated(&servers.database_url, &arguments.command, &mut stop_signal).await
     } else {
         let variables = [
             ("DATABASE_URL", servers.database_url.clone()),
             ("AMQP_URL", servers.amqp_url.clone()),
         ];
-        run(&arguments.command, &variables, &mut asked).await
+        run(&arguments.command, &variables, &mut stop_signal).await
     };
     servers.shutdown().await?;
     Ok(exit_code(outcome?))
@@ -87,7 +87,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 async fn run_migrated(
     server_url: &str,
     command: &[OsString],
-    asked: &mut StopSignal,
+    stop_signal: &mut StopSignal,
 ) -> anyhow::Result<ExitStatus> {
     let name = format!("sexton_check_{}", uuid::Uuid::new_v4().simple());
     let server = PgConnectOptions::from_str(server_url).context("DATABASE_URL")?;
@@ -98,7 +98,7 @@ async fn run_migrated(
             .await
             .context("migrations took too long")??;
         let variables = [("DATABASE_URL", database.to_url_lossy().to_string())];
-        run(command, &variables, asked).await
+        run(command, &variables, stop_signal).await
     };
     let outcome = outcome.await;
     execute(&server, format!("DROP DATABASE {name} WITH (FORCE)")).await?;
@@ -127,11 +127,11 @@ async fn migrate(database: &PgConnectOptions) -> anyhow::Result<()> {
 async fn run(
     command: &[OsString],
     variables: &[(&str, String)],
-    asked: &mut StopSignal,
+    stop_signal: &mut StopSignal,
 ) -> anyhow::Result<ExitStatus> {
     // Ctrl-C reaches every process of the terminal's foreground group by itself. Without a terminal
     // the command gets a group of its own, so that a signal meant for it reaches what it started too:
-    // cargo, told to end, would otherwise leave the tests running.
+    // cargo, once it receives the signal, would otherwise leave the tests running.
     let in_terminal = std::io::stdin().is_terminal();
     let mut process = std::process::Command::new(&command[0]);
     process.args(&command[1..]).envs(variables.iter().map(|(name, value)| (name, value)));
@@ -144,7 +144,7 @@ async fn run(
     loop {
         tokio::select! {
             status = child.wait() => return Ok(status?),
-            signal = asked.next() => {
+            signal = stop_signal.next() => {
                 let has_it_already = in_terminal && is_first && signal == Signal::INT;
                 if !has_it_already {
                     forward_signal(&child, signal, in_terminal);
@@ -162,7 +162,7 @@ fn forward_signal(child: &Child, signal: Signal, in_terminal: bool) {
     send(pid, signal).ok();
 }
 
-/// The signals by which this process is asked to end.
+/// The signals that end this process.
 struct StopSignal {
     interrupt: Signals,
     terminate: Signals,

@@ -26,8 +26,9 @@ const CANCELS: usize = 100;
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Writes down when it was asked to end. The pause is waited for, so that the shell can be asked.
-const CANCELLED: &str = "trap 'date +%s%N > told; exit 0' TERM; echo > begun; sleep 600 & wait";
+/// Writes down when it received SIGTERM. The shell waits for the pause, so that its trap can run.
+const CANCELLED: &str =
+    "trap 'date +%s%N > signalled; exit 0' TERM; echo > begun; sleep 600 & wait";
 
 pub(super) fn catalogue() -> String {
     format!("[tasks.cancelled]\ncommand = [\"/bin/sh\", \"-c\", \"{CANCELLED}\"]\n")
@@ -68,8 +69,8 @@ pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Resul
     figures.add("a handler that does nothing, from open to settlement", nothing.render());
     let all = as_task.at(0.5) - alone.at(0.5);
     figures.add("overhead of a command, without fork and exec", format!("{all:.1} ms (p50)"));
-    let own = all - nothing.at(0.5);
-    figures.add("the same, without a handler's overhead", format!("{own:.1} ms (p50)"));
+    let own_time = all - nothing.at(0.5);
+    figures.add("the same, without a handler's overhead", format!("{own_time:.1} ms (p50)"));
 
     let mut cancels = Vec::with_capacity(CANCELS);
     for _ in 0..CANCELS {
@@ -107,7 +108,8 @@ async fn as_tasks(platform: &Platform, job: &str) -> Result<Vec<f64>> {
 
 /// From the start of the command to the signal, in milliseconds.
 async fn cancelled(platform: &Platform) -> Result<f64> {
-    let (begun, told_file) = (platform.folder().join("begun"), platform.folder().join("told"));
+    let (begun, signal_file) =
+        (platform.folder().join("begun"), platform.folder().join("signalled"));
     let answer = platform.sexton_json(&["jobs", "trigger", "measure.cancelled"]).await;
     let id = answer["id"].as_str().context("a trigger tells the execution")?;
     let exists = async || begun.exists().then_some(());
@@ -115,9 +117,10 @@ async fn cancelled(platform: &Platform) -> Result<f64> {
     let sent_at = clock::now();
     let done = platform.try_sexton(&["executions", "cancel", id]).await?;
     ensure!(done.status.success(), "sexton executions cancel failed: {done}");
-    let at = platform.eventually("it was told", DEADLINE, async || read(&told_file)).await;
+    let at =
+        platform.eventually("it received the signal", DEADLINE, async || read(&signal_file)).await;
     std::fs::remove_file(&begun)?;
-    std::fs::remove_file(&told_file)?;
+    std::fs::remove_file(&signal_file)?;
     Ok((at - sent_at).as_seconds_f64() * 1000.0)
 }
 

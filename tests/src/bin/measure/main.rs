@@ -111,8 +111,7 @@ async fn main() -> Result<()> {
 
 const BY_FIRINGS: &str = "## Measured\n\n\
     <!-- Written by `make measure`; not to be edited by hand. -->\n\n";
-const BY_REQUEUES: &str =
-    "<!-- Written by `make bench-graveyard`; not to be edited by hand. -->\n\n";
+const BY_REQUEUES: &str = "<!-- Written by `make bench-failed`; not to be edited by hand. -->\n\n";
 
 const BY_REFUSALS: &str = "## Refused tickets\n\n\
     <!-- Written by `make bench-refusals`; not to be edited by hand. -->\n\n";

@@ -93,6 +93,8 @@ async fn refused(platform: &Platform, count: i64) -> Result<()> {
         .execute(platform.store().pool())
         .await?;
     }
-    sqlx::query("SELECT pg_notify('sexton', 'owed')").execute(platform.store().pool()).await?;
+    sqlx::query("SELECT pg_notify('sexton', 'unpublished')")
+        .execute(platform.store().pool())
+        .await?;
     Ok(())
 }

@@ -21,7 +21,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A bulk that schedulers have still something to do about; a command that is asked may be silent for ever.
+    /// A bulk that schedulers have still something to do about; a verify command may be silent for ever.
     pub(in crate::simulation) fn unfinished_bulk(&self) -> Option<String> {
         let waits = |state| matches!(state, BulkState::Preparing | BulkState::Running);
         let alive = self.bulks.values().find(|bulk| {
@@ -63,8 +63,8 @@ impl Simulation<'_> {
         for row in self.rows.values().filter(|row| row.asks_about.is_some()) {
             let open = row.state.is_under_way() || row.state == State::Failed;
             let has = |bulk: &super::rows::Bulk| bulk.unheard().any(|id| id == row.id);
-            let heard = self.ledger.bulks.heard.contains(&row.id);
-            let may = !open || heard || self.bulks.values().any(has);
+            let answered = self.ledger.bulks.answered.contains(&row.id);
+            let may = !open || answered || self.bulks.values().any(has);
             invariant!(may, "nobody hears it: {}", row.name());
         }
         Ok(())

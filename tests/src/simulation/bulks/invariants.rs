@@ -21,7 +21,7 @@ pub(super) struct BulkChecker<'a> {
     pub(super) after: &'a Rows,
 }
 
-/// Fails unless it is a bulk of which that may be said.
+/// Fails unless the bulk's state allows it.
 macro_rules! bulk_invariant {
     ($look:expr, $holds:expr, $($text:tt)+) => {
         invariant!($holds, "bulk {}: {}", $look.is.state.as_str(), format_args!($($text)+))
@@ -50,11 +50,11 @@ impl Checker<'_> {
                     _ => {}
                 }
             }
-            let heard = is.questions.iter().filter(|(ordinal, question)| {
+            let answered = is.questions.iter().filter(|(ordinal, question)| {
                 let old = was.and_then(|was| was.questions.get(ordinal));
                 question.answer.is_some() && old.is_none_or(|old| old.answer.is_none())
             });
-            for (_, question) in heard {
+            for (_, question) in answered {
                 moved.extend([(question.id, Cause::Discard), (question.id, Cause::Cancel)]);
             }
         }
@@ -83,7 +83,7 @@ impl Checker<'_> {
             for id in was.unheard() {
                 let left = after.get(&id).filter(|row| !is_over(row));
                 invariant!(left.is_none(), "a bulk is gone, and its question stays");
-                self.ledger.bulks.heard.insert(id);
+                self.ledger.bulks.answered.insert(id);
                 self.ledger.bulks.comes("a question that nobody hears any more");
             }
         }
@@ -139,7 +139,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// What had failed when the operator looked, and has not been touched since, is meant.
+    /// The bulk selects what had failed when the operator looked, and has not been touched since.
     fn whole(&self, look: &BulkChecker<'_>) -> Result<(), Stop> {
         if !self.ledger.bulks.of_all.contains(&look.is.id) {
             return Ok(());
@@ -149,15 +149,15 @@ impl Checker<'_> {
             row.state == look.is.kind.from() && early
         };
         for row in look.after.values().filter(fits) {
-            let is_meant = look.is.items.values().any(|item| item.execution == row.id);
-            bulk_invariant!(look, is_meant, "it does not mean {}", row.name());
+            let is_selected = look.is.items.values().any(|item| item.execution == row.id);
+            bulk_invariant!(look, is_selected, "it does not mean {}", row.name());
         }
         Ok(())
     }
 
     fn items(&mut self, look: &BulkChecker<'_>) -> Result<(), Stop> {
         // One that was selected may be requeued by others and fail again at the instant at which the operator
-        // looked, since the clock stands still here: it is meant once more then, at another attempt.
+        // looked, since the clock stands still here: the bulk selects it once more then, at another attempt.
         let mut attempts: Vec<_> =
             look.is.items.values().map(|item| (item.execution, item.seen)).collect();
         attempts.sort_unstable();
@@ -204,7 +204,7 @@ impl Checker<'_> {
         let row = look.before.get(&item.execution);
         let unchanged = row.filter(|row| is_as_seen(look.is, item, row));
         let answer = self.valid_answer(look, ordinal, item);
-        let is_asked = self.is_asked(look.is, row);
+        let needs_answer = self.needs_answer(look.is, row);
         match (old.state.as_str(), item.state.as_str()) {
             ("waiting", "done") => {
                 bulk_invariant!(
@@ -212,13 +212,13 @@ impl Checker<'_> {
                     unchanged.is_some(),
                     "it has done what it did not mean: {item:?}"
                 );
-                let may_requeue = !is_asked || answer == Some(ScriptedAnswer::No);
+                let may_requeue = !needs_answer || answer == Some(ScriptedAnswer::No);
                 bulk_invariant!(
                     look,
                     may_requeue,
                     "done, though the answer was {answer:?}: {item:?}"
                 );
-                if look.is.asks("task") && is_asked {
+                if look.is.asks("task") && needs_answer {
                     self.ledger.bulks.comes("an answer by which an execution is requeued");
                 }
                 let moved = match look.is.kind {
@@ -244,8 +244,8 @@ impl Checker<'_> {
                 self.ledger.bulks.resolved.insert(item.execution);
             }
             ("unasked", "waiting") => {
-                let may_wait =
-                    !is_asked || self.recorded_answer(look, ordinal) == Some(ScriptedAnswer::No);
+                let may_wait = !needs_answer
+                    || self.recorded_answer(look, ordinal) == Some(ScriptedAnswer::No);
                 bulk_invariant!(look, may_wait, "it waits, though nobody said no: {item:?}");
             }
             ("unasked", "left") => {
@@ -269,9 +269,10 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether somebody is to be asked first.
-    fn is_asked(&self, bulk: &Bulk, row: Option<&Row>) -> bool {
-        bulk.asks("command") || (bulk.asks("task") && row.is_some_and(|row| (self.is_asked)(row)))
+    /// Whether the requeue needs an answer first.
+    fn needs_answer(&self, bulk: &Bulk, row: Option<&Row>) -> bool {
+        bulk.asks("command")
+            || (bulk.asks("task") && row.is_some_and(|row| (self.has_verify_task)(row)))
     }
 
     /// The answer about an item, if it is about the params that its execution has.
@@ -307,7 +308,7 @@ impl Checker<'_> {
                 };
                 let about = look.before.get(&item.execution);
                 let selectable = about.is_some_and(|about| {
-                    is_as_seen(look.is, item, about) && self.is_asked(look.is, Some(about))
+                    is_as_seen(look.is, item, about) && self.needs_answer(look.is, Some(about))
                 });
                 let open = item.state == "unasked" && look.was.state == BulkState::Running;
                 bulk_invariant!(
@@ -335,7 +336,7 @@ impl Checker<'_> {
             if old.answer.is_none() && question.answer.is_some() {
                 let over = row.is_none_or(is_over);
                 bulk_invariant!(look, over, "heard, and it stays: {:?}", row.map(Row::name));
-                self.ledger.bulks.heard.insert(question.id);
+                self.ledger.bulks.answered.insert(question.id);
             }
         }
         let gone = look.was.questions.keys().any(|known| !look.is.questions.contains_key(known));

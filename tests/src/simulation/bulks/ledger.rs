@@ -1,4 +1,4 @@
-//! What the simulation itself has seen of bulks: what was asked for, and what was answered.
+//! The simulation's own record of bulks: the requests and the answers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -30,16 +30,16 @@ pub(in crate::simulation) struct BulkLedger {
     pub(super) steered: HashMap<i64, i64>,
     /// Since when each that has a pace is carried out, and how many it has begun since.
     pub(super) paces: HashMap<i64, (DateTime<Utc>, i64)>,
-    /// The params of the execution that a question asks about, when it was asked.
+    /// The params of the execution that a question asks about, at the time of the question.
     pub(super) params: HashMap<ExecutionId, String>,
-    /// What attempts of questions have said.
-    said: HashMap<(ExecutionId, AttemptNumber), ScriptedAnswer>,
-    /// What commands have said of items.
+    /// The answers of the questions' attempts.
+    answers: HashMap<(ExecutionId, AttemptNumber), ScriptedAnswer>,
+    /// The commands' answers about items.
     commanded: HashMap<(i64, i64), ScriptedAnswer>,
     /// Executions that were resolved: their effect has happened.
     pub(in crate::simulation) resolved: HashSet<ExecutionId>,
     /// Questions of which nothing more is to come.
-    pub(super) heard: HashSet<ExecutionId>,
+    pub(super) answered: HashSet<ExecutionId>,
     came: BTreeSet<&'static str>,
 }
 
@@ -66,7 +66,7 @@ impl BulkLedger {
         self.paces.remove(&id);
     }
 
-    /// A scheduler carries out a portion of it.
+    /// A scheduler carries out a batch of it.
     pub(super) fn carried(&mut self, id: i64, now: DateTime<Utc>) {
         self.paces.entry(id).or_insert((now, 0));
     }
@@ -78,12 +78,12 @@ impl BulkLedger {
         at: AttemptNumber,
         reply: ScriptedAnswer,
     ) {
-        self.said.insert((id, at), reply);
+        self.answers.insert((id, at), reply);
     }
 
-    /// What the attempt of a question has said that ended it.
+    /// Records the answer of the attempt that ended a question.
     pub(super) fn answer(&self, id: ExecutionId, at: AttemptNumber) -> Option<ScriptedAnswer> {
-        self.said.get(&(id, at)).copied()
+        self.answers.get(&(id, at)).copied()
     }
 
     /// A command says something of an item.
@@ -91,14 +91,14 @@ impl BulkLedger {
         self.commanded.insert((id, ordinal), reply);
     }
 
-    /// What the command has said of it.
+    /// The command's answer about it.
     pub(super) fn command(&self, id: i64, ordinal: i64) -> Option<ScriptedAnswer> {
         self.commanded.get(&(id, ordinal)).copied()
     }
 
     /// Somebody has taken back that a question was given up: it is his now.
     pub(in crate::simulation) fn restored(&mut self, id: ExecutionId) {
-        self.heard.insert(id);
+        self.answered.insert(id);
     }
 
     /// Something of what must come to pass has.

@@ -60,7 +60,7 @@ impl Generator {
         self.one_of(&[stop, resume, resume, edit, edit, say, say])
     }
 
-    /// Some executions that fail for good, so that there is something to put right.
+    /// Some executions that fail for good, so that there is something to requeue.
     pub(super) fn failures() -> Vec<Op> {
         let cut = Cut::No;
         let triggers = [0, 3, 1].map(|key| Op::Trigger { key, cut });
@@ -70,7 +70,7 @@ impl Generator {
     /// What usually follows on the other where something failed and somebody wants all of it again.
     pub(super) fn bulk_habit(&mut self) -> Vec<Op> {
         let cut = Cut::No;
-        // Mostly the one that was asked for last.
+        // Mostly the latest one.
         let bulk = self.one_of(&[0, 0, 0, 1]);
         let reply = self.reply();
         let prepare = [Op::Prepare { bulk, cut }; 3];

@@ -207,7 +207,7 @@ fn the_oracle_reports_an_attempt_after_a_permanent_failure_unless_requeued() {
     assert!(matches!(&found[..], [Violation::RanAfterItsEnd { attempt: 2, .. }]), "{found:?}");
     let evidence_with_move = Evidence { actions: vec![action("requeue", 5)], ..evidence.clone() };
     assert_eq!(judge(&evidence_with_move), []);
-    // One that came before the failure asked for something else.
+    // A request from before the failure was about something else.
     let before = Evidence { actions: vec![action("requeue", 0)], ..evidence };
     assert_eq!(judge(&before).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Bulks, asked for with the real command, while processes and servers are struck that carry them out.
+//! Bulks, created by the real command, while faults strike the processes and servers that carry them out.
 //!
 //! Of the executions that fail, one half has had its effect before, as the ledger says, and the verify task of
 //! their job looks there. So each of a bulk is either resolved and never run again, or is run once more.
@@ -23,11 +23,11 @@ use crate::torture::{jobs, rows};
 const EXECUTIONS_PER_HALF: usize = 3;
 
 /// Strikes while a bulk is carried out.
-pub(super) async fn strike(arena: &mut Arena, deed: ManualAction) -> Result<Outcome> {
+pub(super) async fn strike(arena: &mut Arena, action: ManualAction) -> Result<Outcome> {
     let ids = fail(arena).await?;
-    let (bulk, at) = match deed {
+    let (bulk, at) = match action {
         ManualAction::BulkQuestioned => in_a_question(arena).await?,
-        ManualAction::BulkPaced => between_portions(arena).await?,
+        ManualAction::BulkPaced => between_batches(arena).await?,
         ManualAction::BulkRaced => beside_an_operator(arena, &ids).await?,
         _ => after_its_canary(arena, &ids).await?,
     };
@@ -35,7 +35,7 @@ pub(super) async fn strike(arena: &mut Arena, deed: ManualAction) -> Result<Outc
     arena.ledger.question_takes(0)?;
     arena.complete()?;
     done(arena, bulk, &ids).await?;
-    Ok(Struck::at(at, ids).recovery(arena, &Fault::Manual(deed).to_string()).await)
+    Ok(Struck::at(at, ids).recovery(arena, &Fault::Manual(action).to_string()).await)
 }
 
 /// Executions that failed for good and are parked: the first half had their effect before. No other execution of
@@ -86,7 +86,7 @@ pub(super) async fn ask(arena: &Arena, more: &[&str]) -> Result<i64> {
     id.with_context(|| format!("sexton {command:?} does not say which bulk: {output}"))
 }
 
-/// The bulk that was asked for last.
+/// The latest bulk.
 pub(super) async fn newest(arena: &Arena) -> Result<i64> {
     let newest = sqlx::query_scalar("SELECT max(id) FROM sexton.bulks").fetch_one(arena.pool());
     let id: Option<i64> = newest.await?;
@@ -119,7 +119,7 @@ async fn in_a_question(arena: &mut Arena) -> Result<(i64, Instant)> {
 }
 
 /// A scheduler is killed while the pace holds a part of the bulk back.
-async fn between_portions(arena: &mut Arena) -> Result<(i64, Instant)> {
+async fn between_batches(arena: &mut Arena) -> Result<(i64, Instant)> {
     let bulk = ask(arena, &["--rate", "1/s"]).await?;
     let begun = format!("id = {bulk} AND done > 0 AND state = 'running'");
     let begun = until_bulk(arena, &begun).await;
@@ -226,7 +226,7 @@ pub(super) async fn done(arena: &Arena, bulk: i64, ids: &[Uuid]) -> Result<()> {
              WHERE e.id = $1 AND NOT coalesce(CASE i.state
                  WHEN 'resolved' THEN e.outcome = 'verified'
                  WHEN 'done' THEN e.state <> 'discarded'
-                 -- Whoever was asked died too often; or somebody else was faster.
+                 -- The question died too often, or another operator was faster.
                  WHEN 'left' THEN i.note <> ''
                  WHEN 'refused' THEN i.note <> ''
                  ELSE false END, false)",

@@ -16,9 +16,9 @@ use crate::torture::fault::{Fault, ManualAction};
 use crate::torture::ledger::TaskBehavior;
 use crate::torture::{jobs, queues, rows};
 
-pub(super) async fn strike(arena: &mut Arena, deed: ManualAction) -> Result<Outcome> {
+pub(super) async fn strike(arena: &mut Arena, action: ManualAction) -> Result<Outcome> {
     let hand = arena.hand().await?;
-    let struck = match deed {
+    let struck = match action {
         ManualAction::TicketDoubled => double(arena, &hand).await,
         ManualAction::TicketKept => keep(arena, &hand).await,
         ManualAction::TicketEarly => hurry(arena, &hand).await,
@@ -29,9 +29,9 @@ pub(super) async fn strike(arena: &mut Arena, deed: ManualAction) -> Result<Outc
         ManualAction::ClockAhead => set_ahead(arena).await,
         _ => set_back(arena).await,
     }?;
-    let name = Fault::Manual(deed).to_string();
+    let name = Fault::Manual(action).to_string();
     let mut outcome = struck.recovery(arena, &name).await;
-    if matches!(deed, ManualAction::DiscardedMoved | ManualAction::CancelledFirst) {
+    if matches!(action, ManualAction::DiscardedMoved | ManualAction::CancelledFirst) {
         outcome = outcome.of_the_past();
     }
     until_taken(arena, &hand).await?;
@@ -193,8 +193,8 @@ async fn trigger_twice(arena: &mut Arena) -> Result<Struck> {
     let struck = Instant::now();
     let both =
         tokio::try_join!(arena.platform.try_sexton(&command), arena.platform.try_sexton(&command))?;
-    for said in [&both.0, &both.1] {
-        require(said.status.success(), &format!("sexton jobs trigger failed: {said}"))?;
+    for output in [&both.0, &both.1] {
+        require(output.status.success(), &format!("sexton jobs trigger failed: {output}"))?;
     }
     let executions = rows::ids(arena.pool(), &format!("e.execution_key = '{key}'")).await?;
     Ok(Struck::at(struck, executions))

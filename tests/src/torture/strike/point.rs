@@ -31,18 +31,20 @@ const FEED_EVERY: Duration = Duration::from_millis(700);
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     match name {
         "scheduler.sweep_failed" => sweep::failed(arena, name).await,
-        "scheduler.sweep_owed" => sweep::unpublished(arena, name).await,
+        "scheduler.sweep_marked_unpublished" => sweep::unpublished(arena, name).await,
         "scheduler.sweep_declared" => sweep::declared(arena, name).await,
         _ if name.starts_with("scheduler.sweep_") => sweep::copies(arena, name).await,
         "scheduler.rescued" => lost::rescued(arena, name).await,
         "scheduler.relay_marked" => tickets::refused(arena, name).await,
         "scheduler.declared" => tickets::missed(arena, name, true).await,
-        "scheduler.owed_again" => tickets::missed(arena, name, false).await,
+        "scheduler.marked_unpublished" => tickets::missed(arena, name, false).await,
         "scheduler.claiming" => load::claiming(arena, name).await,
         "scheduler.applied" => load::applied(arena, name).await,
         "scheduler.pruned" | "scheduler.pruned_gaps" => load::pruned(arena, name).await,
-        "scheduler.folded" | "scheduler.buried" => failure_index::strike(arena, name).await,
-        "worker.seated" | "worker.inherited" => lost::inherited(arena, name).await,
+        "scheduler.failures_aggregated" | "scheduler.failures_indexed" => {
+            failure_index::strike(arena, name).await
+        }
+        "worker.instance_locked" | "worker.inherited" => lost::inherited(arena, name).await,
         "worker.late" => lost::late(arena, name).await,
         "worker.stopping" => lost::stopping(arena, name).await,
         "worker.renewed_first" => tickets::locked(arena, name).await,
@@ -51,7 +53,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "worker.moved" => tickets::early(arena, name).await,
         "worker.handed_back" => tickets::handed_back(arena, name).await,
         "worker.adopted" => tickets::foreign(arena, name, true).await,
-        "worker.adopted_paid" => tickets::foreign(arena, name, false).await,
+        "worker.adopted_published" => tickets::foreign(arena, name, false).await,
         "console.bulk_asked" | "console.bulk_stopped" | "console.bulk_resumed" => {
             bulk::commanded(arena, name).await
         }

@@ -83,7 +83,7 @@ impl Protocol {
         }
         let row = &world.row;
         let unseen = row.state == State::Failed && !row.unpublished && !row.marked_in_pass && !seen;
-        if left == 0 && unseen && row.claimed && self.fences.works(Part::SweepOwes) {
+        if left == 0 && unseen && row.claimed && self.fences.works(Part::SweepRepublishes) {
             world.republish();
         }
         world.end_pass();

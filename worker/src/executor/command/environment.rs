@@ -28,7 +28,7 @@ pub(crate) fn is_never_inherited(name: &OsStr) -> bool {
 /// those settings that have a common name (`RUST_LOG`).
 pub(crate) fn is_reserved(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
-    RESERVED_VARIABLES.iter().any(|own| name == *own)
+    RESERVED_VARIABLES.iter().any(|reserved| name == *reserved)
         || RESERVED_PREFIXES.iter().any(|prefix| bytes.starts_with(prefix.as_bytes()))
 }
 

@@ -25,7 +25,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long after the last SIGKILL a guard may take to report before it is given up.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a guard receives at its start.
+/// The input of a guard at its start.
 pub(super) struct Assignment<'a> {
     pub(super) task: &'a CommandTask,
     /// The output of [`Setup::encode`](crate::guard::Setup::encode).
@@ -103,7 +103,7 @@ impl RunningGuard {
                 // After a stall of this process everything is due at once: reports that the guard has sent by
                 // then take precedence over the clock.
                 biased;
-                heard = self.read_report() => match heard {
+                report = self.read_report() => match report {
                     Ok(Report::Started { .. }) => {
                         self.started = true;
                         fault::point("worker.started");
@@ -260,7 +260,7 @@ impl GuardOrders {
         at_once: bool,
         control: &UnixStream,
     ) -> Result<(), String> {
-        // The first reason stays; only a lost lease changes what may be recorded.
+        // The guard keeps the first reason; only a lost lease changes what the worker may record.
         if self.stop_request.is_none() || stop_request == StopRequest::Stop(StopReason::LeaseLost) {
             self.stop_request = Some(stop_request);
         }

@@ -110,7 +110,7 @@ async fn no_param_begins_another_header() {
         let end = run(to(&server), 1, params).await;
         assert_eq!((failure(&end).0, failure(&end).2), ("email_invalid", false), "{value:?}");
     }
-    assert!(server.heard_nothing_more());
+    assert!(server.received_nothing_more());
     // The same text is harmless in a body.
     let mut params = reminder();
     params["name"] = json!("x\r\n.\r\nMAIL FROM:<evil@example.org>\r\n");
@@ -132,7 +132,7 @@ async fn a_name_that_the_params_lack_fails_the_attempt_for_good() {
         let end = run(EmailTask { body: body.to_owned(), ..to(&server) }, 1, reminder()).await;
         assert!(!failure(&end).2, "{end:?}");
     }
-    assert!(server.heard_nothing_more());
+    assert!(server.received_nothing_more());
 }
 
 #[tokio::test]

@@ -138,7 +138,7 @@ impl HttpExecutor {
         match error {
             HttpError::AddressRefused(message) => {
                 let host = self.spec.url.host_str().unwrap_or_default();
-                let message = format!("{message}: name {host} in `allow` if that is meant");
+                let message = format!("{message}: name {host} in `allow` to permit it");
                 Outcome::Permanent { class: "address_refused".to_owned(), message }
             }
             HttpError::Unresolved(message) => failed("http_unresolved", message),

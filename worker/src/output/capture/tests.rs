@@ -33,8 +33,8 @@ proptest! {
         let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         let pieces: Vec<_> = text.as_bytes().chunks(cut).collect();
         let output = capture(SMALL, &pieces);
-        let kept: usize = output.lines.iter().map(|line| line.text.len() + 1).sum();
-        prop_assert_eq!(kept as u64 + output.dropped_bytes, text.len() as u64);
+        let kept_bytes: usize = output.lines.iter().map(|line| line.text.len() + 1).sum();
+        prop_assert_eq!(kept_bytes as u64 + output.dropped_bytes, text.len() as u64);
         prop_assert_eq!(output.lines.len() as u64 + output.dropped_lines, lines.len() as u64);
         let tail_lines = output.lines.len() - output.head_lines;
         prop_assert_eq!(&texts(&output)[..output.head_lines], &lines[..output.head_lines]);
@@ -52,8 +52,8 @@ proptest! {
         }
         let output = capture.finish();
         prop_assert!(output.lines.len() <= 2 * SMALL.part_lines);
-        let kept: usize = output.lines.iter().map(|line| line.text.len()).sum();
-        prop_assert!(kept <= 2 * SMALL.part_bytes);
+        let kept_bytes: usize = output.lines.iter().map(|line| line.text.len()).sum();
+        prop_assert!(kept_bytes <= 2 * SMALL.part_bytes);
         prop_assert!(output.lines.iter().all(|line| !line.text.contains(['\0', '\n'])));
         let written: usize = pieces.iter().map(|(_, bytes)| bytes.len()).sum();
         prop_assert!(output.dropped_bytes <= written as u64);

@@ -74,10 +74,10 @@ proptest! {
         prop_assert_eq!(tail, &all[all.len() - tail.len()..]);
         prop_assert_eq!(texts.len() as u64 + output.dropped_lines, all.len() as u64);
         let written: usize = all.iter().map(|line| line.len() + 1).sum();
-        let kept: usize = texts.iter().map(|line| line.len() + 1).sum();
-        prop_assert_eq!(kept as u64 + output.dropped_bytes, written as u64);
+        let kept_bytes: usize = texts.iter().map(|line| line.len() + 1).sum();
+        prop_assert_eq!(kept_bytes as u64 + output.dropped_bytes, written as u64);
         // The head, and a tail of once to twice its length.
-        prop_assert!(kept <= 3 * limits.part_bytes && texts.len() <= 3 * limits.part_lines, "{}", kept);
+        prop_assert!(kept_bytes <= 3 * limits.part_bytes && texts.len() <= 3 * limits.part_lines, "{}", kept_bytes);
         prop_assert!(output.dropped_lines == 0 || tail.len() >= limits.part_lines
             || tail.iter().map(|line| line.len() + 1).sum::<usize>() > limits.part_bytes - 16);
     }

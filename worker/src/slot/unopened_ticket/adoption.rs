@@ -88,7 +88,7 @@ impl Slot {
         if let Some(unpublished) = adopted.unpublished {
             self.context.gate.record_open_written();
             publish(&self.context, &unpublished).await;
-            fault::point("worker.adopted_paid");
+            fault::point("worker.adopted_published");
         }
         let _ = delivery.ack().await;
     }

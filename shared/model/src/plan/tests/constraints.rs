@@ -159,9 +159,9 @@ proptest! {
     #[test]
     fn under_any_terms_every_nominal_time_has_exactly_one_disposition(
         job in drawn(),
-        mut wakes in prop::collection::vec(0..LAST, 1..8),
+        mut wakeups in prop::collection::vec(0..LAST, 1..8),
     ) {
-        wakes.sort_unstable();
+        wakeups.sort_unstable();
         let table = job.timetable();
         let began = minute(-1);
         let mut ledger = Ledger {
@@ -170,10 +170,10 @@ proptest! {
             cursor: first_firing(&table, began),
             planned_until: began,
         };
-        for wake in &wakes {
+        for wake in &wakeups {
             ledger.wake(&job, &table, minute(*wake));
         }
-        let now = minute(*wakes.last().unwrap());
+        let now = minute(*wakeups.last().unwrap());
         let ended = job.constraints.runs_left(ledger.runs) == Some(0);
         for (firing, is_excluded) in job.nominal(began, minute(LAST)) {
             let became = ledger.became.get(&firing).copied();

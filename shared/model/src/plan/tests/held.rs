@@ -69,17 +69,17 @@ proptest! {
     #[test]
     fn a_long_hold_loses_and_doubles_nothing(
         table in tables(), misfire in misfires(), downtime in downtimes(),
-        wakes in prop::collection::vec(0.0_f64..1.0, 0..6),
+        wakeups in prop::collection::vec(0.0_f64..1.0, 0..6),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let mut wakes: Vec<_> = wakes.into_iter()
+        let mut wakeups: Vec<_> = wakeups.into_iter()
             .map(|part| now - TimeDelta::milliseconds((downtime.1 as f64 * part) as i64))
             .collect();
-        wakes.sort_unstable();
-        wakes.push(now);
+        wakeups.sort_unstable();
+        wakeups.push(now);
         let mut due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: true };
         let mut plans = Vec::new();
-        for wake in wakes {
+        for wake in wakeups {
             let plan = plan(&due, wake);
             due.next_fire_at = plan.next_fire_at.unwrap();
             if let Some(gap) = &plan.held {

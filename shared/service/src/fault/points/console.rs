@@ -178,6 +178,6 @@ pub(super) const POINTS: &[Point] = &[
         "the doctor records a repair in the audit",
         "it makes the repair",
         "a record of a repair that was not made",
-        "a finding that can be put right",
+        "a finding that can be repaired",
     ),
 ];

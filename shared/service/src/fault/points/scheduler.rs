@@ -85,7 +85,7 @@ pub(super) const POINTS: &[Point] = &[
         "a bulk",
     ),
     at(
-        "scheduler.bulk_carried",
+        "scheduler.bulk_executed",
         Never,
         "a scheduler commits a batch of a bulk",
         "it publishes the tickets",
@@ -117,7 +117,7 @@ pub(super) const POINTS: &[Point] = &[
         "a queue that somebody deleted, and tickets overdue by five minutes",
     ),
     at(
-        "scheduler.owed_again",
+        "scheduler.marked_unpublished",
         Never,
         "a reconciler marks lost tickets unpublished",
         "it wakes the relay",
@@ -149,7 +149,7 @@ pub(super) const POINTS: &[Point] = &[
         "a ticket that was handed out to the broker's limit",
     ),
     at(
-        "scheduler.sweep_noted",
+        "scheduler.sweep_recorded",
         Never,
         "a sweep records an unknown message",
         "it keeps or removes the message",
@@ -189,7 +189,7 @@ pub(super) const POINTS: &[Point] = &[
         "a requeue, a discard, or a message moved by hand",
     ),
     at(
-        "scheduler.sweep_owed",
+        "scheduler.sweep_marked_unpublished",
         Never,
         "a sweep marks missing messages of failed rows unpublished",
         "it wakes the relay",
@@ -213,7 +213,7 @@ pub(super) const POINTS: &[Point] = &[
         "gaps that are past retention",
     ),
     at(
-        "scheduler.buried",
+        "scheduler.failures_indexed",
         Never,
         "a scheduler indexes a batch of failures older than the failure index",
         "it takes the next batch",
@@ -221,7 +221,7 @@ pub(super) const POINTS: &[Point] = &[
         "a schema that was brought up to date with failures in it",
     ),
     at(
-        "scheduler.folded",
+        "scheduler.failures_aggregated",
         Never,
         "a scheduler adds new failures and ends to the failure index",
         "it stores the patterns of new groups",

@@ -200,7 +200,7 @@ pub(super) const POINTS: &[Point] = &[
         "tasks that other systems publish",
     ),
     at(
-        "worker.adopted_paid",
+        "worker.adopted_published",
         Never,
         "a worker publishes and marks a foreign task's ticket",
         "it acknowledges the message",
@@ -208,7 +208,7 @@ pub(super) const POINTS: &[Point] = &[
         "tasks without a message id that other systems publish",
     ),
     at(
-        "worker.seated",
+        "worker.instance_locked",
         Never,
         "a worker takes its predecessor's instance lock and records that",
         "it ends the predecessor's attempts",

@@ -177,7 +177,7 @@ async fn apply_answers(
         actions.extend(action("resolve", id, asker.reason.clone(), after));
     }
     for id in &given_up {
-        let reason = format!("a question of bulk {} that could not be asked", asker.id);
+        let reason = format!("a question of bulk {} that got no answer", asker.id);
         actions.extend(action("discard", id, Some(reason), json!({"state": "discarded"})));
     }
     record_bulk_actions(connection, &asker.actor, Some(asker.id), &actions, asker.now).await?;

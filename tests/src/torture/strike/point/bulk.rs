@@ -12,7 +12,7 @@ use crate::torture::strike::bulk::{ask, done, fail, newest, over, requeue};
 use crate::torture::strike::failure::follows;
 use crate::torture::strike::{Outcome, Struck};
 
-/// A scheduler dies between two effects; the bulk was asked for while nobody was at work.
+/// A scheduler dies between two effects; the command created the bulk while no scheduler ran.
 pub(super) async fn carried(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let ids = fail(arena).await?;
     let target = CrashTarget::at(name).alone(arena);
@@ -40,7 +40,7 @@ async fn ends(
     Ok(Struck::at(at, ids).recovery(arena, name).await)
 }
 
-/// The command dies after it has asked for a bulk, or after it has stopped or resumed it.
+/// The command dies after it has created a bulk, or after it has stopped or resumed it.
 pub(super) async fn commanded(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let ids = fail(arena).await?;
     if name == "console.bulk_asked" {
@@ -78,7 +78,7 @@ async fn steered_once(arena: &Arena, bulk: i64, name: &str) -> Result<()> {
     follows(times == 1, &format!("bulk {bulk}: {action} was said twice and done {times} times"))
 }
 
-/// The command dies while it asks another command of each execution; the rest is asked later.
+/// The command dies while it asks another command of each execution; `bulks verify` asks for the rest later.
 pub(super) async fn judged(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let ids = fail(arena).await?;
     let ledger = arena.ledger.file();

@@ -44,7 +44,7 @@ pub(super) async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Ins
     Ok(Instant::now())
 }
 
-/// Whoever heard nothing says it again; that it was done before is an answer, too.
+/// An operator without an answer repeats the command; the refusal "done already" is an answer, too.
 pub(super) async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
     let output = arena.platform.try_sexton(args).await?;
     let answered = matches!(output.status.code(), Some(0 | 4));
@@ -76,12 +76,12 @@ async fn of_failed(arena: &mut Arena, name: &str) -> Result<Outcome> {
     }
     let at = dies(arena, name, command).await?;
     again(arena, command).await?;
-    let deed = match name {
+    let action = match name {
         "console.requeued" => "requeue",
         "console.discarded" => "discard",
         _ => "restore",
     };
-    done_once(arena, id, deed).await?;
+    done_once(arena, id, action).await?;
     if name == "console.requeued" {
         // Failed and parked is an end, too, so the recovery alone would not wait for the run.
         let ran = until_state(arena, id, "succeeded", 2).await;
@@ -121,16 +121,16 @@ async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
 }
 
-/// The deed stands in the audit, and once, however often it was asked for.
-async fn done_once(arena: &Arena, id: Uuid, deed: &str) -> Result<()> {
+/// The audit has the action once, however often the command ran.
+async fn done_once(arena: &Arena, id: Uuid, action: &str) -> Result<()> {
     let times: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM sexton.operator_actions WHERE execution_id = $1 AND action = $2",
     )
     .bind(id)
-    .bind(deed)
+    .bind(action)
     .fetch_one(arena.pool())
     .await?;
-    follows(times == 1, &format!("a {deed} of {id} was asked for twice and done {times} times"))
+    follows(times == 1, &format!("a {action} of {id} was asked for twice and done {times} times"))
 }
 
 async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {

@@ -12,11 +12,11 @@ use crate::torture::strike::Outcome;
 use crate::torture::strike::failure::follows;
 use crate::torture::{jobs, rows};
 
-/// How the executions inside a step are told, by what the rows say after the death.
+/// How the rows show, after the death, which executions were inside a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Inside {
     /// Claimed by the process, and not published.
-    ClaimedOwed,
+    ClaimedUnpublished,
     /// The first that the process claimed.
     ClaimedFirst,
     /// Held back until its job was free.
@@ -34,7 +34,7 @@ enum Inside {
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let target = CrashTarget::at(name);
     let (inside, is_triggered) = match name {
-        "scheduler.claimed" => (Inside::ClaimedOwed, false),
+        "scheduler.claimed" => (Inside::ClaimedUnpublished, false),
         "scheduler.published" => (Inside::ClaimedFirst, false),
         "scheduler.waiting" | "scheduler.admitting" | "scheduler.admitted" => {
             (Inside::Waiter, true)
@@ -71,7 +71,7 @@ async fn in_rows(arena: &mut Arena, target: CrashTarget<'_>, inside: Inside) -> 
     let by = target.by(arena)?;
     let condition = match inside {
         Inside::LastOpened => return CrashTarget::last_opened(arena).await,
-        Inside::ClaimedOwed => format!(
+        Inside::ClaimedUnpublished => format!(
             "e.claimed_by = '{by}' AND e.state = 'pending' AND e.ticket_published_at IS NULL"
         ),
         Inside::ClaimedFirst => format!(
@@ -97,7 +97,7 @@ async fn in_rows(arena: &mut Arena, target: CrashTarget<'_>, inside: Inside) -> 
     rows::ids(arena.pool(), &condition).await
 }
 
-/// The claim was not committed: the firing that it was for is claimed by whoever is next.
+/// The claim was not committed: the next planner claims the firing.
 pub(super) async fn claiming(arena: &mut Arena, name: &str) -> Result<Outcome> {
     // By itself, so that the cursor stays where this one found it.
     let target = CrashTarget::at(name).alone(arena);
@@ -164,7 +164,7 @@ pub(super) async fn pruned(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let at = target.blow(arena, at).await?;
     target.go_on(arena)?;
     arena.complete()?;
-    // Whoever starts next finishes it.
+    // The process that starts next finishes it.
     let rest = "SELECT (SELECT count(*) FROM sexton.gaps WHERE recorded_at < now() - interval '35 days')
                 + (SELECT count(*) FROM sexton.instances WHERE heartbeat_at < now() - interval '35 days')";
     let gone = arena

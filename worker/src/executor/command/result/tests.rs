@@ -43,19 +43,19 @@ async fn a_folder_goes_however_deep_and_wide_it_is() {
 #[tokio::test]
 async fn nothing_is_removed_through_a_link() {
     let elsewhere = tempfile::tempdir().unwrap();
-    let kept = elsewhere.path().join("kept");
-    fs::write(&kept, "x").unwrap();
+    let target = elsewhere.path().join("kept");
+    fs::write(&target, "x").unwrap();
     let (path, within) = folder(None);
     std::os::unix::fs::symlink(elsewhere.path(), path.join("link")).unwrap();
     within.remove().await;
-    assert!(kept.exists() && !path.exists());
+    assert!(target.exists() && !path.exists());
 }
 
 #[tokio::test]
 async fn a_folder_that_a_link_has_taken_the_place_of_is_still_the_one_that_is_read_and_emptied() {
     let elsewhere = tempfile::tempdir().unwrap();
-    let kept = elsewhere.path().join(FILE_NAME);
-    fs::write(&kept, "\"of somebody else\"").unwrap();
+    let target = elsewhere.path().join(FILE_NAME);
+    fs::write(&target, "\"of somebody else\"").unwrap();
     let (path, folder) = folder(None);
     let moved = path.with_extension("moved");
     fs::write(folder.file(), "7").unwrap();
@@ -63,7 +63,7 @@ async fn a_folder_that_a_link_has_taken_the_place_of_is_still_the_one_that_is_re
     std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
     assert_eq!(folder.read().await, Ok(Some(7.into())));
     folder.remove().await;
-    assert!(kept.exists());
+    assert!(target.exists());
     fs::remove_file(&path).unwrap();
     // Removable only if it is empty.
     fs::remove_dir(&moved).unwrap();

@@ -105,8 +105,8 @@ async fn each_family_of_statuses_has_its_meaning() {
     ] {
         let server = Server::answering(status, "", "\n  the reason\nand more").await;
         let end = run(to(&server)).await;
-        let (said_class, message, said_retried) = failure(&end);
-        assert_eq!((said_class, said_retried), (class, retried), "{status}");
+        let (expected_class, message, expected_retried) = failure(&end);
+        assert_eq!((expected_class, expected_retried), (class, retried), "{status}");
         assert!(message.ends_with(": the reason"), "{message}");
         assert_eq!(lines(&end, Stream::Stdout), ["", "  the reason", "and more"]);
     }

@@ -36,7 +36,7 @@ async fn a_body_of_just_the_limit_is_whole() {
 }
 
 #[tokio::test]
-async fn whoever_drips_or_hangs_is_left_at_the_timeout() {
+async fn a_server_that_drips_or_hangs_is_left_at_the_timeout() {
     let drip = Duration::from_millis(20);
     for act in [
         Act::Hang,

@@ -1,4 +1,4 @@
-//! `make bench-graveyard`: how long queries of the failed executions take among many executions.
+//! `make bench-failed`: how long queries of the failed executions take among many executions.
 //!
 //! Fills its own database on the test servers, runs each query `rounds` times, prints the table and
 //! writes it into the document.
@@ -52,7 +52,7 @@ fn section(size: Size, rounds: usize, table: &str) -> String {
     let day = sexton_service::clock::now().format("%Y-%m-%d");
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!(
-        "<!-- Written by `make bench-graveyard`; not to be edited by hand. -->\n\n\
+        "<!-- Written by `make bench-failed`; not to be edited by hand. -->\n\n\
          {day}, commit {}, {processors} processors: {} executions, {} of them failed; each question asked\n\
          {rounds} times. *Pages* are those that the plan read, of 8 KiB, cached ones included; *by* are the\n\
          indexes it used.\n\n{table}",
