@@ -208,8 +208,8 @@ pub const FENCES: &[Fence] = &[
         name: "renewal-first",
         edits: &[Edit {
             file: "worker/src/slot.rs",
-            text: "let sent = if is_repeated { None } else { Some(sent) };",
-            instead: "let sent = Some(sent).filter(|_| is_repeated || !is_repeated);",
+            text: "(!std::mem::replace(&mut is_repeated, true)).then(HostInstant::now)",
+            instead: "(!std::mem::replace(&mut is_repeated, true) || is_repeated).then(HostInstant::now)",
         }],
         first: &["worker to PostgreSQL: answer to an open lost"],
         expected: &["overlapping runs"],
