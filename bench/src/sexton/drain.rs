@@ -46,11 +46,11 @@ async fn fill(platform: &Platform, count: i64) -> Result<()> {
     let (mut upto, mut left) = (clock::now(), count);
     while left > 0 {
         let some = left.min(MAX_BACKFILL_FIRINGS);
-        let from = upto - chrono::Duration::seconds(some - 1);
-        let (from_text, to_text) = (format_time(from), format_time(upto));
-        let command = ["jobs", "backfill", JOB, "--from", &from_text, "--to", &to_text, "--yes"];
+        let from = upto - chrono::Duration::seconds(some);
+        let (since, until) = (format_time(from), format_time(upto));
+        let command = ["jobs", "backfill", JOB, "--since", &since, "--until", &until, "--yes"];
         run(platform, &command).await?;
-        (upto, left) = (from - chrono::Duration::seconds(1), left - some);
+        (upto, left) = (from, left - some);
     }
     let published = "SELECT count(*) = 0 FROM sexton.executions
         WHERE state = 'pending' AND ticket_published_at IS NULL";

@@ -93,11 +93,11 @@ impl Bench<'_> {
         let (mut upto, mut left) = (self.now().await?, count);
         while left > 0 {
             let batch = left.min(MAX_BACKFILL_FIRINGS);
-            let from = upto - chrono::Duration::seconds(i64::from(batch) - 1);
-            let (first, last) = (format_instant(from), format_instant(upto));
-            self.run_sexton(&["jobs", "backfill", job, "--from", &first, "--to", &last, "--yes"])
-                .await?;
-            (upto, left) = (from - chrono::Duration::seconds(1), left - batch);
+            let from = upto - chrono::Duration::seconds(i64::from(batch));
+            let (since, until) = (format_instant(from), format_instant(upto));
+            let range = ["--since", &since, "--until", &until, "--yes"];
+            self.run_sexton(&[&["jobs", "backfill", job][..], &range].concat()).await?;
+            (upto, left) = (from, left - batch);
         }
         let bar = show::Progress::new(count as usize);
         self.wait_until("publishing the tickets", job, BENCH_TIMEOUT, |now| {

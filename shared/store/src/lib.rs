@@ -25,6 +25,7 @@ pub mod error;
 pub mod exclusive_lock;
 pub mod executions;
 pub mod failures;
+mod filter_values;
 pub mod firing;
 pub mod foreign;
 pub mod gaps;

@@ -221,5 +221,5 @@ async fn each_line_of_a_file_of_triggers_has_to_fit_the_schema() {
         told.len() == 2 && told[0].contains(":2: /order") && told[1].contains(":4: /order"),
         "{told:?}"
     );
-    assert_eq!(console.json(&["executions", "list"]).await, json!([]));
+    assert_eq!(console.items(&["executions", "list"]).await, json!([]));
 }

@@ -70,7 +70,7 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
             "resolve by bob because looked at the bank"
         );
     }
-    let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    let asked = console.items(&["audit", "list", "--action", "bulk_verify"]).await;
     let told: Vec<_> = asked
         .as_array()
         .unwrap()
@@ -82,7 +82,7 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
     assert_eq!(told, [("bob", &json!("exit 0")), ("ann", &json!(script))]);
     // Nothing is left to ask: who asks all the same is not recorded.
     console.run_with(&verify, &bob, "").await.expect(0);
-    let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    let asked = console.items(&["audit", "list", "--action", "bulk_verify"]).await;
     assert_eq!(asked.as_array().unwrap().len(), 2);
     console.run_with(&["bulks", "verify", "7", "exit 0"], &bob, "").await.expect(3);
 }
