@@ -46,11 +46,13 @@ async fn fill(platform: &Platform, count: i64) -> Result<()> {
     let (mut upto, mut left) = (clock::now(), count);
     while left > 0 {
         let some = left.min(MAX_BACKFILL_FIRINGS);
-        let from = upto - chrono::Duration::seconds(some);
-        let (since, until) = (format_time(from), format_time(upto));
+        let from = upto - chrono::Duration::seconds(some - 1);
+        // The last second is in the range: a scheduler may have claimed it before the pause.
+        let since = format_time(from);
+        let until = upto.format("%Y-%m-%dT%H:%M:%S.000001Z").to_string();
         let command = ["jobs", "backfill", JOB, "--since", &since, "--until", &until, "--yes"];
         run(platform, &command).await?;
-        (upto, left) = (from, left - some);
+        (upto, left) = (from - chrono::Duration::seconds(1), left - some);
     }
     let published = "SELECT count(*) = 0 FROM sexton.executions
         WHERE state = 'pending' AND ticket_published_at IS NULL";
