@@ -10,5 +10,6 @@ pub mod failed;
 pub mod groups;
 pub mod jobs;
 pub mod migrate;
+mod report;
 pub mod status;
 pub mod unknown_messages;

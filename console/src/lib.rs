@@ -25,6 +25,7 @@ pub mod failure;
 pub mod import;
 mod input_files;
 mod muted;
+pub mod options;
 pub mod session;
 pub mod show;
 

@@ -47,8 +47,10 @@ async fn fill(platform: &Platform, count: i64) -> Result<()> {
     while left > 0 {
         let some = left.min(MAX_BACKFILL_FIRINGS);
         let from = upto - chrono::Duration::seconds(some - 1);
-        let (from_text, to_text) = (format_time(from), format_time(upto));
-        let command = ["jobs", "backfill", JOB, "--from", &from_text, "--to", &to_text, "--yes"];
+        // The last second is in the range: a scheduler may have claimed it before the pause.
+        let since = format_time(from);
+        let until = upto.format("%Y-%m-%dT%H:%M:%S.000001Z").to_string();
+        let command = ["jobs", "backfill", JOB, "--since", &since, "--until", &until, "--yes"];
         run(platform, &command).await?;
         (upto, left) = (from - chrono::Duration::seconds(1), left - some);
     }

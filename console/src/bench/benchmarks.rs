@@ -94,9 +94,11 @@ impl Bench<'_> {
         while left > 0 {
             let batch = left.min(MAX_BACKFILL_FIRINGS);
             let from = upto - chrono::Duration::seconds(i64::from(batch) - 1);
-            let (first, last) = (format_instant(from), format_instant(upto));
-            self.run_sexton(&["jobs", "backfill", job, "--from", &first, "--to", &last, "--yes"])
-                .await?;
+            // The last second is in the range: a scheduler may have claimed it before the pause.
+            let since = format_instant(from);
+            let until = upto.format("%Y-%m-%dT%H:%M:%S.000001Z").to_string();
+            let range = ["--since", &since, "--until", &until, "--yes"];
+            self.run_sexton(&[&["jobs", "backfill", job][..], &range].concat()).await?;
             (upto, left) = (from - chrono::Duration::seconds(1), left - batch);
         }
         let bar = show::Progress::new(count as usize);

@@ -1,12 +1,14 @@
-//! `sexton audit`: who did what, when, from where, and why.
+//! `sexton audit`: operators' actions.
 
 mod export;
 
 use clap::{Args, Subcommand};
 use sexton_operations::audit::{self, AuditRequest};
-use sexton_store::operator::{OperatorAction, PageStart};
+use sexton_operations::paging::Page;
+use sexton_store::operator::OperatorAction;
 
 use crate::failure::Failure;
+use crate::options::{PageOptions, TimeRangeOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Table, line, precise};
 pub use export::{Export, Format};
@@ -14,36 +16,32 @@ pub use export::{Export, Format};
 /// What operators did.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// List what was done, newest first
+    /// List operators' actions, newest first
     List(List),
-    /// Write all of it, oldest first, a line each
+    /// Write operators' actions, oldest first, one on each line
     Export(Export),
 }
 
-/// Which actions; all that is given must hold.
+/// Which actions; an action must meet all conditions.
 #[derive(Debug, Args)]
 pub struct Selector {
-    /// By this operator: as the audit has it, or only what stands before the @
+    /// Only actions by this operator: the whole name, or only the part before the @
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
-    /// This action: requeue, discard, restore, edit, cancel, pause, apply, bulk …
+    /// Only actions of this kind: requeue, discard, restore, edit, cancel, pause, apply, bulk, …
     #[arg(long, value_name = "WORD")]
     action: Option<String>,
-    /// On this job or its executions
+    /// Only actions on this job or its executions
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
-    /// On this execution
+    /// Only actions on this execution
     #[arg(long, value_name = "ID")]
     execution: Option<String>,
-    /// By this bulk, or on it
+    /// Only actions by this bulk or on it
     #[arg(long, value_name = "ID")]
     bulk: Option<i64>,
-    /// At or after this: 2025-12-01T08:00:00Z, 2025-12-01 or, so long ago, 36h
-    #[arg(long, value_name = "WHEN")]
-    since: Option<String>,
-    /// Before this
-    #[arg(long, value_name = "WHEN")]
-    until: Option<String>,
+    #[command(flatten)]
+    range: TimeRangeOptions,
 }
 
 /// Which page.
@@ -51,13 +49,9 @@ pub struct Selector {
 pub struct List {
     #[command(flatten)]
     selector: Selector,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only older ones than this: where the page before ended
-    #[arg(long, value_name = "ID")]
-    before: Option<i64>,
-    /// With what before and after hold under names such as password or token
+    #[command(flatten)]
+    page: PageOptions,
+    /// Show values that look like secrets, which are masked otherwise
     #[arg(long)]
     unmasked: bool,
 }
@@ -70,8 +64,7 @@ impl Selector {
             job: self.job.as_deref(),
             execution: self.execution.as_deref(),
             bulk: self.bulk,
-            since: self.since.as_deref(),
-            until: self.until.as_deref(),
+            range: self.range.request(),
         }
     }
 }
@@ -92,24 +85,20 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
     let filter = arguments.selector.request().read(&store, now).await?;
-    let beginning = PageStart::Newest(arguments.before);
+    let PageOptions { limit, cursor } = &arguments.page;
     let is_json = session.out.is_json();
     // The table has no column for what an action changed.
     let unmasked = arguments.unmasked || !is_json;
-    let found = audit::list(&store, &filter, beginning, arguments.limit, unmasked).await?;
+    let page = audit::page(&store, &filter, cursor.as_deref(), *limit, unmasked).await?;
     if is_json {
-        return session.out.document(&found);
+        return session.out.document(&page);
     }
+    let Page { items: found, next_cursor } = page;
     if found.is_empty() {
         return session.out.print("There is nothing of that in the audit.");
     }
     session.out.table(table(&found))?;
-    if found.len() as i64 == arguments.limit
-        && let Some(last) = found.last()
-    {
-        session.out.print(format!("There may be more: add --before {}", last.id))?;
-    }
-    Ok(())
+    render_next(next_cursor.as_ref(), session)
 }
 
 fn table(found: &[OperatorAction]) -> Table {

@@ -1,4 +1,4 @@
-//! `sexton bulks`: what was asked for of many, and steering it.
+//! `sexton bulks`: actions on many executions at once, and their control.
 
 mod request;
 mod watch;
@@ -10,10 +10,12 @@ use sexton_operations::bulks::blocked_questions::describe_blocked;
 use sexton_operations::bulks::control::{self, BulkDetails};
 use sexton_operations::bulks::verify::Verification;
 use sexton_operations::bulks::watch::{find, summary};
+use sexton_operations::paging::Page;
 use sexton_service::fault;
 use sexton_store::bulk::{BlockedQuestions, Bulk};
 
 use crate::failure::Failure;
+use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, line, precise};
 
@@ -25,44 +27,40 @@ pub(super) use watch::follow;
 /// Which bulks to list.
 #[derive(Debug, Args)]
 pub struct List {
-    /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only older ones than this
-    #[arg(long, value_name = "ID")]
-    before: Option<i64>,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
-/// What was asked for of many executions.
+/// Actions on many executions at once.
 #[derive(Debug, Subcommand)]
 pub enum BulksCommand {
-    /// List what was asked for of many at once, newest first
+    /// List bulks, newest first
     List(List),
-    /// Show one, and which of its executions were refused
+    /// Show a bulk, and the executions that it did not act on
     Show(Reference),
-    /// Watch one until it has ended
+    /// Watch a bulk until it ends
     Watch(Reference),
-    /// Ask a command of those that nobody has answered for, and watch it
+    /// Run a verify command for the executions that wait for an answer, and watch the bulk
     Verify(VerifyArguments),
-    /// Stop one: what is done stays done, the rest is left as it is
+    /// Stop a bulk; what is done stays done
     Stop(ControlArguments),
-    /// Let one that was stopped or paused go on with the rest
+    /// Resume a stopped or paused bulk
     Resume(ControlArguments),
 }
 
 /// A bulk.
 #[derive(Debug, Args)]
 pub struct Reference {
-    /// The bulk's number
+    /// Number of the bulk
     id: i64,
 }
 
 /// What to steer, and why.
 #[derive(Debug, Args)]
 pub struct ControlArguments {
-    /// The bulk's number
+    /// Number of the bulk
     id: i64,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
 }
@@ -70,22 +68,24 @@ pub struct ControlArguments {
 /// What to ask.
 #[derive(Debug, Args)]
 pub struct VerifyArguments {
-    /// The bulk's number
+    /// Number of the bulk
     id: i64,
-    /// The command, as in `failed requeue --verify`
+    /// Command to run, as for `failed requeue --verify`
     #[arg(value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     command: String,
-    /// Why, for the audit; without it, the bulk's reason
+    /// Reason, recorded in the audit log; default: that of the bulk
     #[arg(long)]
     reason: Option<String>,
 }
 
 async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let bulks = control::list(&store, arguments.before, arguments.limit).await?;
+    let PageOptions { limit, cursor } = &arguments.page;
+    let page = control::list(&store, cursor.as_deref(), *limit).await?;
     if session.out.is_json() {
-        return session.out.document(&bulks);
+        return session.out.document(&page);
     }
+    let Page { items: bulks, next_cursor } = page;
     let waits = control::list_blocked(&store, &bulks).await?;
     if bulks.is_empty() {
         return session.out.print("There are no bulks.");
@@ -106,7 +106,8 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
             }),
         ]);
     }
-    session.out.table(table)
+    session.out.table(table)?;
+    render_next(next_cursor.as_ref(), session)
 }
 
 /// Runs the command.

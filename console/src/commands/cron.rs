@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_model::cron::{Dialect, Dst, Expression, depends_on_name};
 use sexton_model::zone::{Zone, tz_data_version};
+use sexton_operations::instants;
 use sexton_service::clock;
 
 use anomalies::render_anomalies;
@@ -134,9 +135,7 @@ fn instant(at: DateTime<Utc>) -> String {
 }
 
 pub(super) fn parse_instant(text: &str) -> Result<DateTime<Utc>, String> {
-    DateTime::parse_from_rfc3339(text)
-        .map(|at| at.with_timezone(&Utc))
-        .map_err(|_| "write it as in 2025-12-01T08:00:00Z".to_owned())
+    instants::parse(text, Zone::UTC, clock::now()).map_err(|error| error.to_string())
 }
 
 pub(super) fn parse_zone(name: &str) -> Result<Zone, String> {

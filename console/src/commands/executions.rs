@@ -1,20 +1,18 @@
 //! `sexton executions`: what ran, runs and will run.
 
+mod cancel;
 pub(super) mod history;
 mod list_and_show;
 pub mod logs;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use serde_json::json;
-use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
-use sexton_operations::execution_ids;
-use sexton_operations::executions::cancel;
 use sexton_store::executions::Execution;
-use sexton_store::operator::{Cancelled, OperatorAction};
+use sexton_store::operator::OperatorAction;
 
 use crate::failure::Failure;
+use crate::options::{FilterOptions, PageOptions};
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, ago, line, roughly};
 
@@ -23,59 +21,42 @@ pub(super) use list_and_show::{facts, render_hints};
 /// What ran, runs and will run.
 #[derive(Debug, Subcommand)]
 pub enum ExecutionsCommand {
-    /// List executions, newest first
-    List(List),
-    /// Show one execution: its attempts, its params, what was done to it
+    /// List executions, the latest claim first
+    List(Box<List>),
+    /// Show an execution: params, attempts, and operators' actions
     Show(Show),
-    /// Show what an attempt wrote, and with -f what is written until the execution ends
+    /// Show the output of an attempt; with -f follow it until the execution ends
     Logs(Logs),
-    /// End an execution that waits or runs; one that has failed is discarded instead
-    Cancel(Cancel),
+    /// Cancel executions that wait or run; to give up failed ones use `sexton failed discard`
+    Cancel(Box<cancel::Cancel>),
 }
 
 /// Which to show.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The id, or its beginning as far as it is unique
+    /// Id of the execution, or a unique beginning of it
     id: String,
-    /// With what params and edits hold under names such as password or token
+    /// Show values that look like secrets, which are masked otherwise
     #[arg(long)]
     unmasked: bool,
 }
 
-/// Which executions to list; all that is given must hold.
+/// Which executions to list.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Of this job
-    #[arg(long, value_name = "NAME")]
-    job: Option<String>,
-    /// In this state; may be given several times
+    /// Only executions in this state; repeatable
     #[arg(long, value_parser = parse_state, value_name = "STATE")]
     state: Vec<State>,
-    /// Nominal time at or after this: 2025-12-01T08:00:00Z, 2025-12-01 or, so long ago, 36h
-    #[arg(long, value_name = "WHEN")]
-    since: Option<String>,
-    /// Nominal time before this
-    #[arg(long, value_name = "WHEN")]
-    until: Option<String>,
-    /// With this in its params, as in customer=4891 or order.id=7; may be given several times
-    #[arg(long, value_name = "PATH=VALUE")]
-    params: Vec<String>,
-    /// With an attempt by this worker: the instance's name or the process's id
-    #[arg(long, value_name = "WORKER")]
-    worker: Option<String>,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only older ones than this: where the page before ended
-    #[arg(long, value_name = "ID")]
-    before: Option<String>,
+    #[command(flatten)]
+    filter: FilterOptions,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// An execution.
 #[derive(Debug, Args)]
 pub struct Reference {
-    /// The execution's id, or its beginning as far as it is unique
+    /// Id of the execution, or a unique beginning of it
     id: String,
 }
 
@@ -89,31 +70,21 @@ impl Reference {
 /// Whose output to show.
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// The execution's id, or its beginning as far as it is unique
+    /// Id of the execution, or a unique beginning of it
     id: String,
-    /// The attempt's number; default: the last
+    /// Number of the attempt; default: the last
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     attempt: Option<i32>,
-    /// Go on until the execution ends, over all its attempts (with --attempt: until that one ends);
-    /// with --json one document a line
+    /// Follow the output until the execution ends, or with --attempt until that attempt ends; with --json
+    /// one document on each line
     #[arg(short, long)]
     follow: bool,
-    /// Only what was written to standard output
+    /// Only standard output
     #[arg(long)]
     stdout: bool,
-    /// Only what was written to standard error
+    /// Only standard error
     #[arg(long)]
     stderr: bool,
-}
-
-/// What to cancel.
-#[derive(Debug, Args)]
-pub struct Cancel {
-    /// The execution's id, or its beginning as far as it is unique
-    id: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
 }
 
 fn parse_state(text: &str) -> Result<State, String> {
@@ -133,25 +104,8 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
         ExecutionsCommand::List(list) => list_and_show::list(&list, session).await,
         ExecutionsCommand::Show(arguments) => list_and_show::show(&arguments, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
-        ExecutionsCommand::Cancel(arguments) => cancel_execution(&arguments, session).await,
+        ExecutionsCommand::Cancel(arguments) => cancel::run(&arguments, session).await,
     }
-}
-
-async fn cancel_execution(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
-    let store = session.store().await?;
-    let id = ExecutionId::new(execution_ids::resolve(&store, &arguments.id).await?);
-    let reason = arguments.reason.as_deref();
-    let (state, text) = match cancel::cancel(&store, id, &session.actor, reason).await? {
-        Cancelled::Immediately => ("cancelled", format!("{id} is cancelled.")),
-        Cancelled::Requested => {
-            ("running", format!("{id} is running; its worker was asked to end it."))
-        }
-    };
-    if session.out.is_json() {
-        let document = json!({"id": id, "state": state, "cancel_requested": state == "running"});
-        return session.out.document(&document);
-    }
-    session.out.print(text)
 }
 
 /// Executions for people.

@@ -19,17 +19,17 @@ pub use selector::Selector;
 /// Tasks that failed and wait for an operator.
 #[derive(Debug, Subcommand)]
 pub enum FailedCommand {
-    /// List failed executions, newest failure first
+    /// List failed executions, the latest failure first
     List(Box<list::List>),
-    /// Show one: its error and group, its attempts and output, its message, what was done to it
+    /// Show a failed execution: error, group, attempts, output, message, and operators' actions
     Show(executions::Reference),
-    /// Run failed executions again, with fresh retries
+    /// Run failed executions again, with full retries
     Requeue(Requeue),
-    /// Change a failed execution's params or pool, and run it again
+    /// Change the params or pool of a failed execution, and run it again
     Edit(Edit),
-    /// Give failed executions up; `restore` takes it back
+    /// Give up failed executions; `restore` takes it back
     Discard(Discard),
-    /// Take discards back: the executions are failed again
+    /// Take back discards: the executions are failed again
     Restore(Restore),
 }
 
@@ -38,27 +38,26 @@ pub enum FailedCommand {
 pub struct Requeue {
     #[command(flatten)]
     selector: Selector,
-    /// Only if this attempt is still the next, as `failed show` says; without it, as the execution is
-    /// now. Goes with one id
+    /// Only if this is still the number of the next attempt, as `failed show` prints it; for one id
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     attempt: Option<i32>,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
-    /// So many first, and the rest only when all of these have ended well
+    /// Requeue this many first, and the others only when all of these have succeeded
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     canary: Option<u32>,
-    /// Ask this command (by sh) of each first whether its effect has happened: exit status 0 says yes, and
-    /// it ends well without running; 1 says no; anything else leaves it as it is
+    /// Run this command (by sh) for each execution first. Exit status 0: its effect has happened, and it
+    /// succeeds without running; 1: it has not, requeue it; any other: leave it failed
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     verify: Option<String>,
-    /// Do not ask the verify task of their jobs; the audit says so, and why
+    /// Skip the verify tasks of their jobs; the audit log records it
     #[arg(long, conflicts_with = "verify", requires = "reason")]
     no_verify: bool,
-    /// Send them to this pool
+    /// Requeue into this pool
     #[arg(long, value_name = "POOL")]
     to_pool: Option<PoolName>,
-    /// Send them there though no worker consumes from it
+    /// Use that pool even if no worker consumes from it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -70,7 +69,7 @@ pub struct Requeue {
 pub struct Discard {
     #[command(flatten)]
     selector: Selector,
-    /// Reason, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     #[command(flatten)]
@@ -82,10 +81,14 @@ pub struct Discard {
 pub struct Restore {
     #[command(flatten)]
     selector: Selector,
-    /// All that this bulk has discarded
-    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "all", "FilterArguments"])]
+    /// Restore everything that this bulk has discarded
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = ["ids", "all", "FilterOptions", "muted"]
+    )]
     bulk: Option<i64>,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]

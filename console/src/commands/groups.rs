@@ -1,4 +1,4 @@
-//! `sexton groups`: what failed alike.
+//! `sexton groups`: groups of similar failures.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
@@ -6,9 +6,11 @@ use serde_json::json;
 use sexton_model::failures::{GroupDecision, GroupState};
 use sexton_operations::groups::{self, GroupWithTrend, Remark, check_note};
 use sexton_operations::job_names::find_optional_id;
+use sexton_operations::paging::Page;
 use sexton_store::failures::{GroupFilter, GroupOrder};
 
 use crate::failure::Failure;
+use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, line, precise, sparkline};
 
@@ -18,21 +20,20 @@ const MAX_SHORT_NOTE_CHARS: usize = 40;
 /// Which groups to list.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Of failed executions of this job, and only those are counted
+    /// Only groups with failed executions of this job; only those are counted
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
-    /// That stand so: open, muted, resolved or reopened
+    /// Only groups in this state: open, muted, resolved or reopened
     #[arg(long, value_parser = parse_state, value_name = "STATE")]
     state: Option<GroupState>,
-    /// Those without a failed execution as well
+    /// Include groups without a failed execution
     #[arg(long)]
     all: bool,
-    /// In which order
+    /// Order of the groups
     #[arg(long, value_enum, default_value_t = Sort::Count)]
     sort: Sort,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// The order of the list.
@@ -40,20 +41,20 @@ pub struct List {
 enum Sort {
     /// Most failed executions first
     Count,
-    /// Last failure first
+    /// The latest failure first
     Last,
-    /// Newest group first
+    /// The newest group first
     First,
 }
 
-/// What to do about a group. FINGERPRINT may be its beginning as far as that is unique.
+/// Groups of similar failures.
 #[derive(Debug, Subcommand)]
 pub enum GroupsCommand {
-    /// List groups of what failed alike, with counts, trend, note and state
+    /// List groups of similar failures, with counts, trend, note and state
     List(List),
-    /// Show one
+    /// Show a group
     Show(Reference),
-    /// Keep a note with the group; an empty text removes it
+    /// Write a note about a group; an empty text removes it
     Note {
         /// The group.
         #[command(flatten)]
@@ -61,18 +62,18 @@ pub enum GroupsCommand {
         /// The note
         text: String,
     },
-    /// Leave its executions out of lists; it is counted on
+    /// Mute a group: leave its executions out of lists, and go on counting them
     Mute(DecisionArguments),
-    /// Its cause is gone: say so if it comes back
+    /// Resolve a group: its cause is gone; it is reopened if it fails again
     Resolve(DecisionArguments),
-    /// Take a mute or resolve back
+    /// Reopen a muted or resolved group
     Reopen(DecisionArguments),
 }
 
 /// A group.
 #[derive(Debug, Args)]
 pub struct Reference {
-    /// Its fingerprint, or the beginning as far as it is unique
+    /// Fingerprint of the group, or a unique beginning of it
     fingerprint: String,
 }
 
@@ -81,7 +82,7 @@ pub struct Reference {
 pub struct DecisionArguments {
     #[command(flatten)]
     group: Reference,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
 }
@@ -110,18 +111,17 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         Sort::Last => GroupOrder::Last,
         Sort::First => GroupOrder::First,
     };
-    let groups = groups::list(&store, &filter, order, arguments.limit, None).await?;
+    let PageOptions { limit, cursor } = &arguments.page;
+    let page = groups::list(&store, &filter, order, cursor.as_deref(), *limit, None).await?;
     if session.out.is_json() {
-        return session.out.document(&groups);
+        return session.out.document(&page);
     }
+    let Page { items: groups, next_cursor } = page;
     if groups.is_empty() {
         return session.out.print("There are no such groups.");
     }
     session.out.table(table(&groups, now))?;
-    if groups.len() as i64 == arguments.limit {
-        session.out.print("There may be more: give a larger --limit, --job or --state")?;
-    }
-    Ok(())
+    render_next(next_cursor.as_ref(), session)
 }
 
 fn table(groups: &[GroupWithTrend], now: DateTime<Utc>) -> Table {
@@ -221,7 +221,7 @@ async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
     let (now, fingerprint) = (session.now(&store).await?, &entry.group.fingerprint);
     session.out.facts(facts(&entry, now))?;
     let mut hints = Facts::default();
-    hints.add("its executions", format!("sexton failed list --fingerprint {fingerprint}"));
+    hints.add("its executions", format!("sexton failed list --group {fingerprint}"));
     hints.add_optional(
         "one of them",
         entry.group.example.map(|id| format!("sexton failed show {id}")),

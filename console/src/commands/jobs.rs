@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use sexton_model::rate::Rate;
 use sexton_model::zone::Zone;
-use sexton_store::ledger::MAX_FIRINGS;
 
 use crate::failure::Failure;
+use crate::options::{AT_HELP, PageOptions, SINCE_HELP, UNTIL_HELP};
 use crate::session::Session;
 
 /// Definitions: what runs, when.
@@ -44,13 +44,13 @@ pub enum JobsCommand {
     Pause(Pause),
     /// Let a job fire again from now on; what passed meanwhile is recorded, not run
     Resume(Resume),
-    /// What became of a firing, or of all of a range: ran, skipped, paused, not yet … and why
+    /// Explain firings, one or a range: ran, skipped, paused, not yet, …, and why
     Explain(Explain),
-    /// Run firings of the past that have no execution, by the schedule's own keys: none runs twice
+    /// Run past firings that have no execution; none runs twice
     Backfill(Backfill),
     /// End a job for good: it never fires again, its name is free, what it ran stays
     Delete(Delete),
-    /// What becomes of late firings: shown, or decided where catch-up is held
+    /// Show late firings, or decide about held ones
     CatchUp(CatchUp),
 }
 
@@ -78,19 +78,15 @@ pub struct Apply {
 /// Which jobs to list.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Only names that hold this, in any case
+    /// Only jobs whose name contains this text, in any case
     name: Option<String>,
-    /// Only active or only paused ones
+    /// Only active or only paused jobs
     #[arg(long)]
     status: Option<Status>,
-    /// At most so many
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(i64).range(1..=20_000))]
-    limit: i64,
-    /// Only names after this one: where the page before ended
-    #[arg(long, value_name = "NAME")]
-    after: Option<String>,
-    /// Those that were deleted instead, the last ones first
-    #[arg(long, conflicts_with_all = ["status", "after"])]
+    #[command(flatten)]
+    page: PageOptions,
+    /// List deleted jobs instead, the latest deletion first
+    #[arg(long, conflicts_with = "status")]
     deleted: bool,
 }
 
@@ -103,53 +99,52 @@ enum Status {
 /// Which firings to explain.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The job's name; of jobs that were deleted the last one of that name
+    /// Name of the job, even a deleted one
     name: String,
-    /// The firing at this instant: 2025-12-01T08:00:00Z, or 2025-12-01T08:00 by the zone's clocks
-    #[arg(long, value_name = "WHEN", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
+    #[arg(
+        long,
+        value_name = "INSTANT",
+        help = AT_HELP,
+        required_unless_present = "since",
+        conflicts_with_all = ["since", "until", "cursor"]
+    )]
     at: Option<String>,
-    /// Firings at or after this; also 2025-12-01 (midnight in the zone) or, so long ago, 36h
-    #[arg(long, value_name = "WHEN")]
-    from: Option<String>,
-    /// Firings at or before this; default: now
-    #[arg(long, value_name = "WHEN", requires = "from")]
-    to: Option<String>,
-    /// The zone in which times without an offset are meant and shown; default: the job's
+    #[arg(long, value_name = "INSTANT", help = SINCE_HELP)]
+    since: Option<String>,
+    #[arg(long, value_name = "INSTANT", help = UNTIL_HELP, requires = "since")]
+    until: Option<String>,
+    /// Zone of times without an offset, and of the output; default: that of the job
     #[arg(long, visible_alias = "zone", value_parser = parse_zone)]
     tz: Option<Zone>,
-    /// At most so many firings of a range, 1 to 1,000
-    #[arg(long, default_value_t = 100, value_parser = parse_limit)]
-    limit: usize,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// What to backfill.
 #[derive(Debug, Args)]
 pub struct Backfill {
-    /// The job's name
+    /// Name of the job
     name: String,
-    /// Firings at or after this: 2025-12-01T08:00:00Z, 2025-12-01T08:00 or 2025-12-01 by the zone's
-    /// clocks, or 36h, so long ago
-    #[arg(long, value_name = "WHEN")]
-    from: String,
-    /// Firings at or before this, not after the present; default: now
-    #[arg(long, value_name = "WHEN")]
-    to: Option<String>,
-    /// The zone in which times without an offset are meant; default: the job's
+    #[arg(long, value_name = "INSTANT", help = SINCE_HELP)]
+    since: String,
+    #[arg(long, value_name = "INSTANT", help = UNTIL_HELP)]
+    until: Option<String>,
+    /// Zone of times without an offset; default: that of the job
     #[arg(long, visible_alias = "zone", value_parser = parse_zone)]
     tz: Option<Zone>,
-    /// How many become due in a second, a minute, an hour or a day, as in 10/m; default: all at once
+    /// Maximum rate at which they become due, such as 10/m; default: all at once
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// `allow`: they run beside each other and beside others, whatever the job's overlap policy
+    /// Override the job's overlap policy: `allow` lets them run beside each other and beside others
     #[arg(long)]
     overlap: Option<OverlapOverride>,
-    /// Only show what would run
+    /// Show what would run, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
 }
@@ -232,22 +227,22 @@ pub struct Resume {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(group = clap::ArgGroup::new("deed").required(true).args(["dry_run", "release", "discard"]))]
 pub struct CatchUp {
-    /// Only of these jobs; the hold itself ends only without names
+    /// Only firings of these jobs; the hold itself ends only without names
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only show what the planner would claim now, and what a release would make of what is held
+    /// Show what schedulers would claim now, and what a release would run, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Let the jobs' misfire policies judge what is held, as of when it was set aside
+    /// Release held firings: the jobs' misfire policies decide, as of when the firings were held
     #[arg(long)]
     release: bool,
-    /// Give up what is held: it becomes gaps with the reason `held`
+    /// Give up held firings: they become gaps with the reason `held`
     #[arg(long)]
     discard: bool,
-    /// Do not ask before
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
 }
@@ -280,11 +275,4 @@ pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure>
 
 fn parse_zone(name: &str) -> Result<Zone, String> {
     Zone::parse(name).map_err(|error| error.to_string())
-}
-
-fn parse_limit(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(limit @ 1..=MAX_FIRINGS) => Ok(limit),
-        _ => Err(format!("write a number from 1 to {MAX_FIRINGS}")),
-    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use sexton_operations::paging::Page;
 use sexton_operations::unknown_messages::{
     self, Content, check_whole, content, describe_overflow, document, export_document, find,
     find_ids, is_truncated, state, without_secrets,
@@ -15,6 +16,7 @@ use sexton_store::unknown_messages::{PendingAction, UnknownMessage, UnknownMessa
 use crate::confirm::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, hex, hex_dump, instant, lines};
 
@@ -42,12 +44,8 @@ pub struct List {
     /// Also those that are gone from the queue, until retention
     #[arg(long)]
     all: bool,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only later ones than this: where the page before ended
-    #[arg(long, value_name = "ID")]
-    after: Option<String>,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// Which to show, and how much of it.
@@ -121,15 +119,16 @@ pub async fn run(command: UnknownCommand, session: &Session) -> Result<(), Failu
 
 async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let after = arguments.after.as_deref();
-    let found = unknown_messages::list(&store, arguments.all, after, arguments.limit).await?;
+    let PageOptions { limit, cursor } = &arguments.page;
+    let page = unknown_messages::list(&store, arguments.all, cursor.as_deref(), *limit).await?;
     let overflow = unknown_messages::overflow(&store).await?;
     if let Some(overflow) = &overflow {
         eprintln!("sexton: {}", describe_overflow(overflow));
     }
     if session.out.is_json() {
-        return session.out.document(&found.iter().map(document).collect::<Vec<_>>());
+        return session.out.document(&page.map(|message| document(&message)));
     }
+    let Page { items: found, next_cursor } = page;
     if found.is_empty() && overflow.is_some() {
         return session.out.print("No unknown messages are written down.");
     }
@@ -152,7 +151,8 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
             Cell::new(&message.reason),
         ]);
     }
-    session.out.table(table)
+    session.out.table(table)?;
+    render_next(next_cursor.as_ref(), session)
 }
 
 async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {

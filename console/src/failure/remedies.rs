@@ -55,15 +55,11 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
             join_field(&format!("--{}", field.replace('_', "-")), problem)
         }
         InvalidRequest::EmptyRange => {
-            "--since is not before --until: nothing can have failed in between".to_owned()
+            "--since is not before --until (by default now): there is no time in between".to_owned()
         }
-        InvalidRequest::BackwardRange => "--to is before --from".to_owned(),
-        InvalidRequest::NoInstant => "say --at, or --from".to_owned(),
-        InvalidRequest::WrongOrder => {
-            "--after is the cursor of a list in the other order; give the same --sort".to_owned()
-        }
+        InvalidRequest::NoInstant => "give --at or --since".to_owned(),
         InvalidRequest::NothingSelected => {
-            "say which: ids, a filter (--job, --fingerprint, --error-class, … as `--help` has \
+            "say which: ids, a filter (--job, --group, --error-class, … as `--help` has \
              them), or --all"
                 .to_owned()
         }

@@ -7,7 +7,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::rate::Rate;
-use crate::state::{Cause, State};
+use crate::state::{Cause, State, next};
 use crate::text_enum::text_enum;
 
 /// Maximum number of executions in one batch.
@@ -24,9 +24,16 @@ pub enum BulkKind {
     Discard,
     /// Take its discard back.
     Restore,
+    /// End it before it runs, or while it runs.
+    Cancel,
 }
 
-text_enum!(BulkKind { Requeue => "requeue", Discard => "discard", Restore => "restore" });
+text_enum!(BulkKind {
+    Requeue => "requeue",
+    Discard => "discard",
+    Restore => "restore",
+    Cancel => "cancel",
+});
 
 impl BulkKind {
     /// Returns the transition in the table of states.
@@ -35,15 +42,19 @@ impl BulkKind {
             Self::Requeue => Cause::Requeue,
             Self::Discard => Cause::Discard,
             Self::Restore => Cause::Restore,
+            Self::Cancel => Cause::Cancel,
         }
     }
 
-    /// Returns the state that an execution must have.
-    pub const fn from(self) -> State {
-        match self {
-            Self::Requeue | Self::Discard => State::Failed,
-            Self::Restore => State::Discarded,
-        }
+    /// Returns whether an execution in this state can be acted on.
+    pub fn acts_on(self, state: State) -> bool {
+        next(state, self.cause()).is_some()
+    }
+
+    /// Returns whether an execution is acted on only at the attempt number that it had when it was selected: a later
+    /// failure is another one. A cancel ends the execution, whichever attempt it has come to.
+    pub const fn needs_same_attempt(self) -> bool {
+        !matches!(self, Self::Cancel)
     }
 
     /// Returns the participle for messages.
@@ -52,6 +63,7 @@ impl BulkKind {
             Self::Requeue => "requeued",
             Self::Discard => "discarded",
             Self::Restore => "restored",
+            Self::Cancel => "cancelled",
         }
     }
 }
@@ -194,20 +206,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::state::next;
 
     fn at(millis: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::milliseconds(millis)
     }
 
     #[test]
-    fn each_kind_is_a_move_of_the_table_from_the_state_that_it_names() {
-        for (kind, to) in [
-            (BulkKind::Requeue, State::Pending),
-            (BulkKind::Discard, State::Discarded),
-            (BulkKind::Restore, State::Failed),
+    fn each_kind_is_a_move_of_the_table_from_the_states_that_it_acts_on() {
+        for (kind, from, to) in [
+            (BulkKind::Requeue, &[State::Failed][..], State::Pending),
+            (BulkKind::Discard, &[State::Failed], State::Discarded),
+            (BulkKind::Restore, &[State::Discarded], State::Failed),
+            (
+                BulkKind::Cancel,
+                &[State::Pending, State::Running, State::Retrying],
+                State::Cancelled,
+            ),
         ] {
-            assert_eq!(next(kind.from(), kind.cause()), Some(to), "{kind:?}");
+            for state in State::ALL {
+                assert_eq!(kind.acts_on(state), from.contains(&state), "{kind:?} {state:?}");
+                if kind.acts_on(state) {
+                    assert_eq!(next(state, kind.cause()), Some(to), "{kind:?} {state:?}");
+                }
+            }
         }
     }
 

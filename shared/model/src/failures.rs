@@ -10,7 +10,7 @@ mod mask;
 mod params;
 mod text;
 
-pub use cursor::{CursorError, Order, PageCursor};
+pub use cursor::{Order, PageCursor};
 pub use filter::FailureFilter;
 pub use group::{GroupDecision, GroupState};
 pub use mask::{MASK, is_secret, mask_secrets};

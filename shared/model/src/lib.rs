@@ -8,6 +8,7 @@ pub mod bulk;
 pub mod cron;
 pub mod delay_queues;
 pub mod duration;
+pub mod execution_filter;
 pub mod explain;
 pub mod failures;
 pub mod fingerprint;

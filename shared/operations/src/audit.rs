@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use sexton_model::zone::Zone;
 use sexton_store::Store;
 use sexton_store::operator::{
     ActionFilter, OperatorAction, PageStart, first_missing, list_actions, read_frontier,
@@ -10,9 +11,11 @@ use sexton_store::operator::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::error::{InvalidRequest, OperationError};
+use crate::error::OperationError;
+use crate::instants::TimeRangeRequest;
+use crate::paging::{Cursor, Page, PagedList};
 use crate::secrets::mask_actions;
-use crate::{execution_ids, instants, job_names};
+use crate::{execution_ids, job_names};
 
 /// How long to wait for transactions that may still record an action: longer than almost any action takes.
 pub const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,10 +35,8 @@ pub struct AuditRequest<'a> {
     pub execution: Option<&'a str>,
     /// By this bulk, or on it.
     pub bulk: Option<i64>,
-    /// At or after this; see [`crate::instants::parse`].
-    pub since: Option<&'a str>,
-    /// Before this.
-    pub until: Option<&'a str>,
+    /// Within these.
+    pub range: TimeRangeRequest<'a>,
 }
 
 impl AuditRequest<'_> {
@@ -43,7 +44,7 @@ impl AuditRequest<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`] for an instant or an id that cannot be read, [`crate::error::NotFound`] for a job or an
+    /// [`crate::error::InvalidRequest`] for an instant or an id that cannot be read, [`crate::error::NotFound`] for a job or an
     /// execution that does not exist.
     pub async fn read(
         self,
@@ -55,21 +56,35 @@ impl AuditRequest<'_> {
             Some(text) => Some(execution_ids::resolve(store, text).await?),
             None => None,
         };
-        let instant = |field, text: Option<&str>| {
-            text.map(|text| instants::parse(text, now))
-                .transpose()
-                .map_err(|error| InvalidRequest::field(field, error.to_string()))
-        };
+        let range = self.range.read(Zone::UTC, now)?;
         Ok(ActionFilter {
             actor: self.actor.map(str::to_owned),
             action: self.action.map(str::to_owned),
             job,
             execution,
             bulk: self.bulk,
-            since: instant("since", self.since)?,
-            until: instant("until", self.until)?,
+            since: range.since,
+            until: range.until,
         })
     }
+}
+
+/// Returns a page of at most `limit` actions behind `cursor`, the newest first; unless `unmasked`, masks values that look
+/// like secrets.
+///
+/// # Errors
+///
+/// [`crate::error::InvalidRequest`] for a cursor of another list, and those of the database.
+pub async fn page(
+    store: &Store,
+    filter: &ActionFilter,
+    cursor: Option<&str>,
+    limit: i64,
+    unmasked: bool,
+) -> Result<Page<OperatorAction>, OperationError> {
+    let start = PageStart::Newest(Cursor::read(PagedList::Actions, cursor)?);
+    let rows = list(store, filter, start, limit + 1, unmasked).await?;
+    Ok(Page::from_rows(rows, limit, PagedList::Actions, |action| action.id))
 }
 
 /// Lists at most `limit` actions; unless `unmasked`, masks values that look like secrets.

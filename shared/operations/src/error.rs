@@ -45,18 +45,12 @@ pub enum InvalidRequest {
     /// Several problems, each as it would be alone.
     #[error("{}", join_lines(.0))]
     Several(Vec<OperationError>),
-    /// A range that cannot contain a failure.
-    #[error("since is not before until: nothing can have failed in between")]
+    /// A range that contains no instant.
+    #[error("since is not before until: there is no time in between")]
     EmptyRange,
-    /// A range that ends before it begins.
-    #[error("to is before from")]
-    BackwardRange,
     /// Neither an instant nor the beginning of a range.
-    #[error("neither at nor from is given")]
+    #[error("neither at nor since is given")]
     NoInstant,
-    /// A cursor of a list in another order.
-    #[error("after is the cursor of a list in the other order")]
-    WrongOrder,
     /// No ids, no filter and no explicit `all`.
     #[error("nothing is selected")]
     NothingSelected,

@@ -7,6 +7,4 @@ pub mod actions;
 pub mod changes;
 pub mod details;
 pub mod edit;
-pub mod filter;
 pub mod list;
-pub mod selection;

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::failures::GroupDecision;
 use sexton_model::fingerprint::{FINGERPRINT_DIGITS, Fingerprint};
 use sexton_service::fault;
 use sexton_store::failures::{
-    self, DecideError, Group, GroupChange, GroupFilter, GroupOrder, GroupStatus, MAX_NOTE_CHARS,
-    TREND_HOURS, known_fingerprints, list_groups, trends,
+    self, DecideError, Group, GroupChange, GroupFilter, GroupOrder, GroupPosition, GroupStatus,
+    MAX_NOTE_CHARS, TREND_HOURS, known_fingerprints, list_groups, trends,
 };
 use sexton_store::{Now, Store};
 
 use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::paging::{Cursor, Page, PagedList};
 use crate::text::line;
 
 /// Fewer digits of a fingerprint match too many groups.
@@ -31,26 +33,40 @@ pub struct GroupWithTrend {
     pub trend: [u64; TREND_HOURS],
 }
 
-/// Lists the groups that match a filter, with their trends.
+/// Returns a page of at most `limit` groups that match a filter, with their trends, behind `cursor`. A group whose count
+/// or last failure changes between two pages may be on both of them, or on neither.
 ///
 /// # Errors
 ///
-/// Those of the database.
+/// [`InvalidRequest`] for a cursor of another list or order, and those of the database.
 pub async fn list(
     store: &Store,
     filter: &GroupFilter,
     order: GroupOrder,
+    cursor: Option<&str>,
     limit: i64,
     now: Now,
-) -> Result<Vec<GroupWithTrend>, OperationError> {
-    let groups = list_groups(store, filter, order, limit).await?;
-    let fingerprints: Vec<String> = groups.iter().map(|group| group.fingerprint.clone()).collect();
+) -> Result<Page<GroupWithTrend>, OperationError> {
+    let list = match order {
+        GroupOrder::Count => PagedList::LargestGroups,
+        GroupOrder::Last => PagedList::LatestGroups,
+        GroupOrder::First => PagedList::NewestGroups,
+    };
+    let after = Cursor::read::<(i64, Option<DateTime<Utc>>, String)>(list, cursor)?;
+    let after =
+        after.map(|(standing, at, fingerprint)| GroupPosition { standing, at, fingerprint });
+    let groups = list_groups(store, filter, order, after.as_ref(), limit + 1).await?;
+    let page = Page::from_rows(groups, limit, list, |group| {
+        let at = if order == GroupOrder::First { group.first_seen } else { group.last_seen };
+        (group.standing, at, group.fingerprint.clone())
+    });
+    let fingerprints: Vec<String> =
+        page.items.iter().map(|group| group.fingerprint.clone()).collect();
     let mut trends: HashMap<_, _> = trends(store, &fingerprints, now).await?;
-    let with_trends = groups.into_iter().map(|group| {
+    Ok(page.map(|group| {
         let trend = trends.remove(&group.fingerprint).unwrap_or_default();
         GroupWithTrend { group, trend }
-    });
-    Ok(with_trends.collect())
+    }))
 }
 
 /// Returns one group; `None`: it never existed, or retention has removed it.
@@ -67,7 +83,7 @@ pub async fn find(
         empty: true,
         ..GroupFilter::default()
     };
-    Ok(list(store, &filter, GroupOrder::Count, 1, None).await?.pop())
+    Ok(list(store, &filter, GroupOrder::Count, None, 1, None).await?.items.pop())
 }
 
 /// Resolves `text` to a fingerprint, from a whole one or a unique beginning.

@@ -4,17 +4,22 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 use sexton_model::duration;
 use sexton_model::zone::Zone;
 
+use crate::error::InvalidRequest;
 use crate::text;
 
 /// The accepted forms of a wall time.
 const WALL_TIME_FORMATS: [&str; 4] =
     ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
 
+/// The accepted forms of an instant, for help texts and errors.
+pub const FORMS: &str =
+    "2025-12-01T08:00:00Z, 2025-12-01T08:00, 2025-12-01, now, or a duration before now such as 36h";
+
 /// Why a text is no instant. The message shows valid forms.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InvalidInstant {
     /// It has none of the forms.
-    #[error("{0:?} is no instant; write 2025-12-01T08:00:00Z, 2025-12-01 or, for so long ago, 36h")]
+    #[error("{0:?} is no instant; write one as in {FORMS}")]
     Unreadable(String),
     /// The clocks of the zone skip it.
     #[error(
@@ -41,17 +46,21 @@ pub enum InvalidInstant {
     },
 }
 
-/// Parses `2025-12-01T08:00:00Z` (any offset), `2025-12-01` (midnight UTC) or `36h` (that long before `now`).
+/// Parses an instant: `2025-12-01T08:00:00Z` (any offset), a wall time (`2025-12-01T08:00`) or a day (`2025-12-01`, its
+/// midnight) by the clocks of `zone`, `now`, or a duration before `now` (`36h`).
 ///
 /// # Errors
 ///
-/// [`InvalidInstant::Unreadable`].
-pub fn parse(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, InvalidInstant> {
+/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice.
+pub fn parse(text: &str, zone: Zone, now: DateTime<Utc>) -> Result<DateTime<Utc>, InvalidInstant> {
+    if text == "now" {
+        return Ok(now);
+    }
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Ok(at.with_timezone(&Utc));
     }
-    if let Ok(day) = text.parse::<NaiveDate>() {
-        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    if let Some(wall) = wall_time(text) {
+        return at_wall_time(text, wall, zone);
     }
     duration::parse(text)
         .ok()
@@ -59,24 +68,79 @@ pub fn parse(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, InvalidIns
         .ok_or_else(|| InvalidInstant::Unreadable(text.to_owned()))
 }
 
-/// Like [`parse`], but a date or a time without an offset is a wall time in `zone`.
-///
-/// # Errors
-///
-/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice.
-pub fn parse_in_zone(
+/// The instants from `since`, included, to `until`, excluded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TimeRange {
+    /// The first instant; `None`: no limit.
+    pub since: Option<DateTime<Utc>>,
+    /// The instant behind the last one; `None`: no limit.
+    pub until: Option<DateTime<Utc>>,
+}
+
+/// A [`TimeRange`] in texts, as [`parse`] reads them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TimeRangeRequest<'a> {
+    /// At or after this.
+    pub since: Option<&'a str>,
+    /// Before this.
+    pub until: Option<&'a str>,
+}
+
+impl TimeRangeRequest<'_> {
+    /// Parses the request.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`] of the fields `since` and `until`, and for a range that contains no instant.
+    pub fn read(self, zone: Zone, now: DateTime<Utc>) -> Result<TimeRange, InvalidRequest> {
+        let read = |field, text: Option<&str>| {
+            text.map(|text| parse(text, zone, now))
+                .transpose()
+                .map_err(|error| InvalidRequest::field(field, error.to_string()))
+        };
+        let range =
+            TimeRange { since: read("since", self.since)?, until: read("until", self.until)? };
+        match (range.since, range.until) {
+            (Some(since), Some(until)) if since >= until => Err(InvalidRequest::EmptyRange),
+            _ => Ok(range),
+        }
+    }
+}
+
+impl TimeRangeRequest<'_> {
+    /// Parses a request for the past: without an end it ends now, and without a beginning it is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub(crate) fn read_until_now(
+        self,
+        zone: Zone,
+        now: DateTime<Utc>,
+    ) -> Result<(DateTime<Utc>, DateTime<Utc>), InvalidRequest> {
+        let range = self.read(zone, now)?;
+        let (since, until) = (range.since.unwrap_or(now), range.until.unwrap_or(now));
+        if since < until { Ok((since, until)) } else { Err(InvalidRequest::EmptyRange) }
+    }
+}
+
+/// Returns the last instant before this one, in the database's precision.
+pub(crate) fn last_before(at: DateTime<Utc>) -> DateTime<Utc> {
+    at - TimeDelta::microseconds(1)
+}
+
+fn wall_time(text: &str) -> Option<NaiveDateTime> {
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Some(day.and_time(NaiveTime::MIN));
+    }
+    WALL_TIME_FORMATS.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
+}
+
+fn at_wall_time(
     text: &str,
+    wall: NaiveDateTime,
     zone: Zone,
-    now: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, InvalidInstant> {
-    let day = text.parse::<NaiveDate>().map(|day| day.and_time(NaiveTime::MIN));
-    let wall = day.or_else(|error| {
-        let read = WALL_TIME_FORMATS
-            .iter()
-            .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
-        read.ok_or(error)
-    });
-    let Ok(wall) = wall else { return parse(text, now) };
     let instants = instants(zone, wall);
     let text = text.to_owned();
     match instants.as_slice() {
@@ -105,18 +169,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_are_read_in_three_forms() {
+    fn instants_are_read_in_each_form() {
         let now: DateTime<Utc> = "2026-01-03T00:00:00Z".parse().unwrap();
         for (text, at) in [
             ("2025-12-01T08:00:00+01:00", "2025-12-01T07:00:00Z"),
+            ("2025-12-01T08:00", "2025-12-01T08:00:00Z"),
             ("2025-12-01", "2025-12-01T00:00:00Z"),
             ("36h", "2026-01-01T12:00:00Z"),
+            ("now", "2026-01-03T00:00:00Z"),
         ] {
-            assert_eq!(parse(text, now).unwrap(), at.parse::<DateTime<Utc>>().unwrap());
+            assert_eq!(parse(text, Zone::UTC, now).unwrap(), at.parse::<DateTime<Utc>>().unwrap());
         }
-        for text in ["", "yesterday", "2025-13-01", "-1h", "36"] {
-            assert!(matches!(parse(text, now), Err(InvalidInstant::Unreadable(_))), "{text}");
+        for text in ["", "yesterday", "2025-13-01", "-1h", "36", "Now"] {
+            let refused = parse(text, Zone::UTC, now).unwrap_err();
+            assert!(matches!(refused, InvalidInstant::Unreadable(_)), "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_includes_its_beginning_and_excludes_its_end() {
+        let now: DateTime<Utc> = "2026-01-03T00:00:00Z".parse().unwrap();
+        let read = |since, until| {
+            TimeRangeRequest { since: Some(since), until: Some(until) }.read(Zone::UTC, now)
+        };
+        assert!(read("2h", "1h").is_ok());
+        for (since, until) in [("1h", "1h"), ("1h", "2h")] {
+            assert!(
+                matches!(read(since, until), Err(InvalidRequest::EmptyRange)),
+                "{since} {until}"
+            );
+        }
+        let refused = read("1h", "soon").unwrap_err().to_string();
+        assert!(refused.contains("until") && refused.contains(FORMS), "{refused}");
     }
 
     #[test]
@@ -130,7 +214,7 @@ mod tests {
             ("2026-07-01", "2026-06-30T22:00:00Z"),
             ("36h", "2026-01-01T12:00:00Z"),
         ] {
-            let read = parse_in_zone(text, vienna, now).unwrap();
+            let read = parse(text, vienna, now).unwrap();
             assert_eq!(read, at.parse::<DateTime<Utc>>().unwrap(), "{text}");
         }
         for (text, says) in [
@@ -138,10 +222,10 @@ mod tests {
             ("2026-10-25T02:30", "2026-10-25T00:30:00Z, 2026-10-25T01:30:00Z"),
             ("yesterday", "is no instant"),
         ] {
-            let refused = parse_in_zone(text, vienna, now).unwrap_err().to_string();
+            let refused = parse(text, vienna, now).unwrap_err().to_string();
             assert!(refused.contains(says), "{text}: {refused}");
         }
         let apia = Zone::parse("Pacific/Apia").unwrap();
-        assert!(parse_in_zone("2011-12-30T12:00", apia, now).is_err(), "a day that there was not");
+        assert!(parse("2011-12-30T12:00", apia, now).is_err(), "a day that there was not");
     }
 }

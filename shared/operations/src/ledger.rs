@@ -19,8 +19,9 @@ use sexton_store::{Store, StoreError, attempts, executions, operator};
 use uuid::Uuid;
 
 use crate::error::{InvalidRequest, OperationError};
-use crate::instants;
+use crate::instants::{self, TimeRangeRequest, last_before};
 use crate::job_names;
+use crate::paging::{Cursor, PagedList};
 use timeline::{Event, timeline};
 
 /// Maximum number of attempts in a timeline.
@@ -31,15 +32,31 @@ const MAX_ATTEMPTS: i64 = 200;
 pub enum FiringSelector {
     /// The one at this instant.
     At(DateTime<Utc>),
-    /// Those between two instants, both included, the oldest first.
-    Between {
+    /// Those in a range, the oldest first.
+    Range {
         /// The first instant.
-        from: DateTime<Utc>,
-        /// The last instant.
-        to: DateTime<Utc>,
+        since: DateTime<Utc>,
+        /// The instant behind the last one.
+        until: DateTime<Utc>,
         /// Maximum number of firings.
-        most: usize,
+        limit: usize,
     },
+}
+
+impl FiringSelector {
+    const fn at(self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::At(at) => Some(at),
+            Self::Range { .. } => None,
+        }
+    }
+
+    const fn range(self) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        match self {
+            Self::At(_) => None,
+            Self::Range { since, until, .. } => Some((since, until)),
+        }
+    }
 }
 
 /// A part of a job's ledger.
@@ -53,18 +70,20 @@ pub struct Answer {
     pub timezone: String,
     /// When it was deleted.
     pub deleted_at: Option<DateTime<Utc>>,
-    /// The first instant of the request.
-    pub from: DateTime<Utc>,
-    /// The last instant of the request, included.
-    pub to: DateTime<Utc>,
+    /// The instant of the request; `None`: it was a range.
+    pub at: Option<DateTime<Utc>>,
+    /// The first instant of the range.
+    pub since: Option<DateTime<Utc>>,
+    /// The instant behind the last one of the range.
+    pub until: Option<DateTime<Utc>>,
     /// When it was read, by the database's clock.
     pub now: DateTime<Utc>,
     /// The firings, oldest first.
     pub firings: Vec<ExplainedFiring>,
     /// For a single instant that is no firing: what it is.
     pub no_firing: Option<NotFiring>,
-    /// Where the next page begins, if more firings follow.
-    pub next: Option<DateTime<Utc>>,
+    /// The cursor of the next page; `None`: no more firings follow in the range.
+    pub next_cursor: Option<Cursor>,
 }
 
 /// A firing and its disposition.
@@ -141,7 +160,7 @@ pub async fn explain(
 ) -> Result<Answer, OperationError> {
     let (from, to, most) = match selector {
         FiringSelector::At(at) => (at, at, 1),
-        FiringSelector::Between { from, to, most } => (from, to, most),
+        FiringSelector::Range { since, until, limit } => (since, last_before(until), limit),
     };
     let query = LedgerQuery { job: job.id, from, to, max_firings: most };
     let Some(page) = read_page(store, query, now).await? else {
@@ -171,12 +190,13 @@ pub async fn explain(
         job_id: job.id,
         timezone: job.timezone.clone(),
         deleted_at: job.deleted_at,
-        from,
-        to,
+        at: selector.at(),
+        since: selector.range().map(|range| range.0),
+        until: selector.range().map(|range| range.1),
         now: page.now,
         firings,
         no_firing: not_firing,
-        next: page.stretch.next,
+        next_cursor: page.stretch.next.map(|next| Cursor::behind(PagedList::Firings, &next)),
     })
 }
 
@@ -276,10 +296,10 @@ impl ExecutionSummary {
 pub struct FiringRequest<'a> {
     /// The firing at this instant.
     pub at: Option<&'a str>,
-    /// Or those at or after this.
-    pub from: Option<&'a str>,
-    /// Those at or before this; `None`: until now.
-    pub to: Option<&'a str>,
+    /// Or those in this range; without an end until now.
+    pub range: TimeRangeRequest<'a>,
+    /// Only those behind this cursor.
+    pub cursor: Option<&'a str>,
     /// The zone of times without an offset; `None`: the job's.
     pub zone: Option<Zone>,
     /// Maximum number of firings in a range.
@@ -294,21 +314,21 @@ impl FiringRequest<'_> {
     /// [`InvalidRequest`].
     pub fn read(self, job: &Job, now: DateTime<Utc>) -> Result<FiringSelector, InvalidRequest> {
         let zone = self.zone.unwrap_or_else(|| zone_of(job));
-        let read = |field, text: &str| {
-            instants::parse_in_zone(text, zone, now)
-                .map_err(|error| InvalidRequest::field(field, error.to_string()))
-        };
-        match (self.at, self.from) {
-            (Some(at), _) => Ok(FiringSelector::At(read("at", at)?)),
-            (None, Some(from)) => {
-                let to = self.to.map(|to| read("to", to)).transpose()?;
-                let (from, to) = (read("from", from)?, to.unwrap_or(now));
-                if to < from {
-                    return Err(InvalidRequest::BackwardRange);
-                }
-                Ok(FiringSelector::Between { from, to, most: self.limit })
-            }
-            (None, None) => Err(InvalidRequest::NoInstant),
+        if let Some(at) = self.at {
+            let at = instants::parse(at, zone, now)
+                .map_err(|error| InvalidRequest::field("at", error.to_string()))?;
+            return Ok(FiringSelector::At(at));
         }
+        if self.range.since.is_none() {
+            return Err(InvalidRequest::NoInstant);
+        }
+        let (since, until) = self.range.read_until_now(zone, now)?;
+        // The cursor is the instant of the next firing.
+        let next: Option<DateTime<Utc>> = Cursor::read(PagedList::Firings, self.cursor)?;
+        let since = next.map_or(since, |next| since.max(next));
+        if since >= until {
+            return Err(InvalidRequest::EmptyRange);
+        }
+        Ok(FiringSelector::Range { since, until, limit: self.limit })
     }
 }

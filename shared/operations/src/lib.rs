@@ -13,6 +13,8 @@
 //! - [`error`]: why a request was refused. The remedy differs between a command line and a page, so the code that
 //!   renders an error adds it.
 //! - [`execution_ids`], [`job_names`], [`instants`], [`params_schemas`]: parsing of people's texts.
+//! - [`filter`], [`selection`]: which executions a list shows or an action takes. [`paging`]: pages of lists, and the
+//!   cursors between them.
 //! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets.
 
 pub mod actor;
@@ -24,13 +26,16 @@ pub mod error;
 pub mod execution_ids;
 pub mod executions;
 pub mod failed;
+pub mod filter;
 pub mod groups;
 pub mod instants;
 pub mod job_names;
 pub mod jobs;
 pub mod ledger;
+pub mod paging;
 pub mod params_schemas;
 pub mod secrets;
+pub mod selection;
 pub mod status;
 pub mod text;
 pub mod unknown_messages;

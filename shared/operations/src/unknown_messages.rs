@@ -2,6 +2,7 @@
 //!
 //! The sweep of the failed queue records them and carries out these decisions.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_model::failures::mask_secrets;
 use sexton_service::fault;
@@ -12,6 +13,7 @@ use sexton_store::{Store, StoreError};
 
 use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::paging::{Cursor, Page, PagedList};
 use crate::text::line;
 
 /// The shortest beginning of an id that is accepted, in hexadecimal digits.
@@ -19,23 +21,23 @@ pub const MIN_ID_DIGITS: usize = 4;
 /// Length of a whole id, in hexadecimal digits.
 const ID_DIGITS: usize = 64;
 
-/// Lists at most `limit` messages, oldest first, from behind the one whose id begins with `after`; with `all`, also
-/// those that are gone from the queue.
+/// Returns a page of at most `limit` messages behind `cursor`, oldest first; with `all`, also those that are gone from
+/// the queue.
 ///
 /// # Errors
 ///
-/// As [`find`].
+/// [`InvalidRequest`] for a cursor of another list, and those of the database.
 pub async fn list(
     store: &Store,
     all: bool,
-    after: Option<&str>,
+    cursor: Option<&str>,
     limit: i64,
-) -> Result<Vec<UnknownMessage>, OperationError> {
-    let after = match after {
-        Some(text) => Some(find(store, text).await?.id),
-        None => None,
-    };
-    Ok(unknown_messages::list(store, all, after.as_deref(), limit).await?)
+) -> Result<Page<UnknownMessage>, OperationError> {
+    let list = PagedList::UnknownMessages;
+    let after = Cursor::read::<(DateTime<Utc>, String)>(list, cursor)?;
+    let after = after.as_ref().map(|(first_seen, id)| (*first_seen, id.as_str()));
+    let rows = unknown_messages::list(store, all, after, limit + 1).await?;
+    Ok(Page::from_rows(rows, limit, list, |message| (message.first_seen, message.id.clone())))
 }
 
 /// Returns how many messages exceeded the record's limit; `None`: none.

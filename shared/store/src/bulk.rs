@@ -2,8 +2,8 @@
 //!
 //! **The selection is written first.** A bulk begins as `preparing`, and the schedulers select its items in batches,
 //! each from where the previous one ended ([`prepare()`]), so that a million items need neither one transaction nor
-//! one process's memory. A bulk selects only executions that had ended when the operator looked, at the attempt
-//! number that they had then.
+//! one process's memory. A bulk selects only executions that had failed when the operator looked, at the attempt
+//! number that they had then; to cancel, those that had been claimed, and waited or ran.
 //!
 //! **Any scheduler carries it out**, batch by batch ([`execute_batch()`]): one transaction locks the bulk (so
 //! that two schedulers never share its pace and its canary), locks the executions in the order of their ids, moves
@@ -45,7 +45,7 @@ pub use items::{Item, list_items};
 pub use prepare::{Prepared, prepare};
 pub use preview::{
     MAX_PREVIEW_EXECUTIONS, Preview, any_job_has_verify_task, count_with_verify_task, preview,
-    preview_ids,
+    preview_cancel, preview_ids,
 };
 pub use prune::prune;
 pub use question::{MAX_QUESTION_WAIT_MINUTES, QuestionRound, process_questions};

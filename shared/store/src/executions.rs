@@ -2,15 +2,20 @@
 //!
 //! Reads take no locks, and the protocol decides nothing by them.
 
+mod search;
+mod statements;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// Maximum number of rows of one page.
-pub const MAX_PAGE: i64 = 1_000;
+pub(crate) use search::list_cancellable;
+pub use search::{
+    ExecutionPage, ExecutionPosition, MAX_PAGE, MAX_WALKED_EXECUTIONS, explain, list,
+};
 
 /// A row of `executions`, with its job's name; the fields are named after the columns. The open token is left out,
 /// because only its worker may know it.
@@ -70,65 +75,6 @@ impl Execution {
     pub fn is_waiter(&self) -> bool {
         self.state == "pending" && self.waits.is_some() && self.admitted_at.is_none()
     }
-}
-
-/// A filter for [`list`]; an execution must meet every condition that is set.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct ExecutionFilter {
-    /// Of this job.
-    pub job: Option<Uuid>,
-    /// In one of these states; empty: any.
-    pub states: Vec<String>,
-    /// Nominal time at or after this.
-    pub since: Option<DateTime<Utc>>,
-    /// Nominal time before this.
-    pub until: Option<DateTime<Utc>>,
-    /// Params that hold these texts at these paths.
-    pub params: Vec<ParamMatch>,
-    /// With an attempt by this worker: the instance's name or the process's id.
-    pub worker: Option<String>,
-    /// Claimed before this one, where the previous page ended.
-    pub before: Option<Uuid>,
-}
-
-/// A path in the params and its text; numbers compare as they are written.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ParamMatch {
-    /// Field names, and indexes of arrays, from the outside in.
-    pub path: Vec<String>,
-    /// The text.
-    pub value: String,
-}
-
-/// Lists executions, newest claim first, at most `limit` or [`MAX_PAGE`].
-pub async fn list(
-    store: &Store,
-    filter: &ExecutionFilter,
-    limit: i64,
-) -> Result<Vec<Execution>, StoreError> {
-    let params: Vec<Value> =
-        filter.params.iter().map(|m| json!({"path": m.path, "value": m.value})).collect();
-    let params = (!params.is_empty()).then_some(Value::Array(params));
-    // If retention has removed the row that ended the previous page, its id still gives about the instant.
-    let about = filter.before.and_then(|id| id.get_timestamp()).and_then(|stamp| {
-        let (seconds, nanos) = stamp.to_unix();
-        DateTime::from_timestamp(seconds as i64, nanos)
-    });
-    Ok(sqlx::query_file_as!(
-        Execution,
-        "src/executions/list.sql",
-        filter.job,
-        &filter.states,
-        filter.since,
-        filter.until,
-        params,
-        filter.worker,
-        filter.before,
-        about,
-        limit
-    )
-    .fetch_all(store.with_timeout())
-    .await?)
 }
 
 /// Returns one execution.

@@ -20,7 +20,8 @@ pub use aggregate::{Aggregated, aggregate, name_groups, prune_groups};
 pub use backfill::{BackfillProgress, backfill_failures, is_backfilled};
 pub use group_actions::{DecideError, GroupChange, GroupStatus, MAX_NOTE_CHARS, decide};
 pub use groups::{
-    Group, GroupFilter, GroupOrder, TREND_HOURS, known_fingerprints, list_groups, trends,
+    Group, GroupFilter, GroupOrder, GroupPosition, TREND_HOURS, known_fingerprints, list_groups,
+    trends,
 };
 pub use list::{FailedExecution, list_page};
 pub use missing_fingerprints::{

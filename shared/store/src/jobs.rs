@@ -248,10 +248,12 @@ pub async fn find_including_deleted(store: &Store, name: &str) -> Result<Option<
     }
 }
 
-/// Lists deleted jobs with the names that they had, the latest deletion first; at most `limit`.
+/// Lists deleted jobs with the names that they had, the latest deletion first, after the one with this deletion and
+/// id; at most `limit`.
 pub async fn list_deleted(
     store: &Store,
     filter: &JobFilter,
+    after: Option<(DateTime<Utc>, Uuid)>,
     limit: i64,
 ) -> Result<Vec<Job>, StoreError> {
     let internal = sqlx::query_scalar!(
@@ -259,15 +261,18 @@ pub async fn list_deleted(
         SELECT name FROM sexton.jobs
         WHERE deleted_at IS NOT NULL
           AND ($1::text IS NULL OR strpos(lower(deleted_name), lower($1)) > 0)
-        ORDER BY deleted_at DESC, id LIMIT $2",
+          AND ($3::timestamptz IS NULL OR (deleted_at, id) < ($3, $4::uuid))
+        ORDER BY deleted_at DESC, id DESC LIMIT $2",
         filter.containing,
-        limit
+        limit,
+        after.map(|after| after.0),
+        after.map(|after| after.1)
     )
     .fetch_all(store.with_timeout())
     .await?;
     let filter = JobFilter { names: Some(internal), ..JobFilter::default() };
     let mut jobs = list(store, &filter, limit).await?;
-    jobs.sort_by_key(|job| std::cmp::Reverse(job.deleted_at));
+    jobs.sort_by_key(|job| std::cmp::Reverse((job.deleted_at, job.id)));
     Ok(jobs)
 }
 

@@ -19,6 +19,7 @@ mod connection;
 pub mod error;
 pub mod executions;
 pub mod failures;
+mod filter_values;
 pub mod firing;
 pub mod foreign;
 pub mod jobs;

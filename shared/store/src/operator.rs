@@ -182,37 +182,16 @@ pub async fn cancel(
 ) -> Result<Cancelled, OperatorError> {
     let mut row = LockedExecution::acquire(store, id, now).await?;
     row.check_transition(Cause::Cancel, None)?;
-    if row.state != State::Running {
-        let done = sqlx::query!(
-            "-- cancel_waiting
-            UPDATE sexton.executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
-                finished_at = $2, outcome = 'cancelled'
-            WHERE id = $1 AND state IN ('pending', 'retrying')",
-            id.get(),
-            row.now
-        )
-        .execute(WithTimeout(&mut *row.tx))
-        .await
-        .map_err(StoreError::from)?;
-        let after = json!({"state": "cancelled"});
-        row.finish(done.rows_affected() as usize, "cancel", by, after, None).await?;
-        return Ok(Cancelled::Immediately);
-    }
-    if row.before["cancel_requested"] == true {
+    let was_running = row.state == State::Running;
+    if was_running && row.before["cancel_requested"] == true {
         return Err(OperatorError::CancelAlreadyRequested(id));
     }
-    let done = sqlx::query!(
-        "-- cancel_running
-        UPDATE sexton.executions SET cancel_requested = true WHERE id = $1 AND state = 'running'",
-        id.get()
-    )
-    .execute(WithTimeout(&mut *row.tx))
-    .await
-    .map_err(StoreError::from)?;
-    let after = json!({"state": "running", "cancel_requested": true});
-    row.finish(done.rows_affected() as usize, "cancel", by, after, Some(Notification::Cancel))
-        .await?;
-    Ok(Cancelled::Requested)
+    let done = transitions::cancel(&mut row.tx, &[id.get()], row.now).await?;
+    let after = transitions::after_cancel(was_running);
+    let notification = was_running.then_some(Notification::Cancel);
+    let moved = done.ended.len() + done.requested.len();
+    row.finish(moved, "cancel", by, after, notification).await?;
+    Ok(if was_running { Cancelled::Requested } else { Cancelled::Immediately })
 }
 
 /// An execution's row, locked until the transaction ends. A drop changes nothing.

@@ -276,7 +276,7 @@ pub struct UnknownMessage {
 pub async fn list(
     store: &Store,
     gone: bool,
-    after: Option<&str>,
+    after: Option<(DateTime<Utc>, &str)>,
     limit: i64,
 ) -> Result<Vec<UnknownMessage>, StoreError> {
     Ok(sqlx::query_as!(
@@ -287,12 +287,12 @@ pub async fn list(
                discard_by, discard_reason, restore_at
         FROM sexton.unknown_messages
         WHERE (gone_at IS NULL OR $1)
-          AND ($2::text IS NULL OR (first_seen, digest) >
-               (SELECT first_seen, digest FROM sexton.unknown_messages WHERE digest = decode($2, 'hex')))
+          AND ($2::timestamptz IS NULL OR (first_seen, digest) > ($2, decode($4::text, 'hex')))
         ORDER BY first_seen, digest LIMIT $3"#,
         gone,
-        after,
-        limit
+        after.map(|after| after.0),
+        limit,
+        after.map(|after| after.1)
     )
     .fetch_all(store.with_timeout())
     .await?)

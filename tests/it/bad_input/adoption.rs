@@ -101,7 +101,7 @@ async fn an_unoffered_message_is_listed_with_its_reason_and_runs_when_restored_t
     platform.eventually("it is parked", DEADLINE, parked).await;
     let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
     there(&platform, "sexton.unknown_messages").await;
-    let listed = platform.sexton_json(&["unknown", "list"]).await;
+    let listed = platform.sexton_items(&["unknown", "list"]).await;
     assert_eq!(listed[0]["kind"], "foreign", "{listed}");
     let reason = listed[0]["reason"].as_str().unwrap();
     assert!(reason.contains("offers the task type later: start one"), "{reason}");
@@ -221,8 +221,8 @@ async fn the_next_message_recreates_a_deleted_foreign_job() {
     let delete = ["jobs", "delete", "foreign.report", "--reason", "tidy", "--yes"];
     let done = platform.sexton(&delete).await;
     assert!(done.status.success(), "{done}");
-    assert_eq!(platform.sexton_json(&["jobs", "list"]).await, json!([]));
-    let listed = platform.sexton_json(&["executions", "list", "--job", "foreign.report"]).await;
+    assert_eq!(platform.sexton_items(&["jobs", "list"]).await, json!([]));
+    let listed = platform.sexton_items(&["executions", "list", "--job", "foreign.report"]).await;
     assert_eq!(listed[0]["execution_key"], "a", "{listed}");
     wire.send(&[of_type("report").id("b")]).await;
     succeeded(&platform, "b").await;

@@ -40,13 +40,13 @@ async fn a_dry_run_shows_the_difference_and_writes_nothing() {
     let console = Console::with_jobs().await;
     let edited = JOBS.replace("0 1 1 * *", "0 2 1 * *").replace("shop.mail", "shop.post");
     let file = console.file("changed.toml", &edited);
-    let before = console.json(&["jobs", "list"]).await;
+    let before = console.items(&["jobs", "list"]).await;
     let plan = console.json(&["jobs", "apply", "-f", &file, "--dry-run", "--prune"]).await;
     assert_eq!(plan["created"], json!(["shop.post"]));
     assert_eq!(plan["paused"], json!(["shop.mail"]));
     let changes = &plan["changed"][0]["changes"];
     assert_eq!(changes["schedule_expression"], json!({"from": "0 1 1 * *", "to": "0 2 1 * *"}));
-    assert_eq!(console.json(&["jobs", "list"]).await, before);
+    assert_eq!(console.items(&["jobs", "list"]).await, before);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn every_problem_of_every_file_is_reported_and_nothing_is_applied() {
     let ended = console.run(&["--json", "jobs", "apply", "-f", &good, &bad]).await.expect(1);
     let answer = ended.json();
     assert_eq!((&answer["exit_status"], &answer["problems"][0]["line"]), (&json!(1), &json!(3)));
-    assert_eq!(console.json(&["jobs", "list"]).await, json!([]));
+    assert_eq!(console.items(&["jobs", "list"]).await, json!([]));
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn problems_that_only_the_time_shows_have_their_line_too() {
     for part in ["late.toml:2: job \"a.late\"", "late.toml:7: job \"a.never\"", "never fires"] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
-    assert_eq!(console.json(&["jobs", "list"]).await, json!([]));
+    assert_eq!(console.items(&["jobs", "list"]).await, json!([]));
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn pruning_asks_first_and_without_a_terminal_refuses() {
     let fewer = console.file("fewer.toml", "[[job]]\nname = \"shop.mail\"\ntask = \"work\"\n");
     let ended = console.run(&["jobs", "apply", "-f", &fewer, "--prune"]).await.expect(7);
     assert!(ended.stderr.contains("2 active jobs") && ended.stderr.contains("--yes"));
-    assert_eq!(console.json(&["jobs", "list", "--status", "paused"]).await, json!([]));
+    assert_eq!(console.items(&["jobs", "list", "--status", "paused"]).await, json!([]));
     let done = console.json(&["jobs", "apply", "-f", &fewer, "--prune", "--yes"]).await;
     assert_eq!(done["paused"], json!(["billing.invoices", "shop.charge"]));
     // Applying a paused job again does not start it, and says so.

@@ -12,7 +12,7 @@ async fn audit_list_shows_actions_on_jobs_and_executions_with_actor_and_origin()
     let id = console.failed().await.to_string();
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
     console.run(&["failed", "requeue", &id, "--reason", "\u{1b}[31mred"]).await.expect(0);
-    let all = console.json(&["audit", "list"]).await;
+    let all = console.items(&["audit", "list"]).await;
     let actions: Vec<&Value> = all.as_array().unwrap().iter().map(|row| &row["action"]).collect();
     assert_eq!(actions[..3], [&json!("requeue"), &json!("pause"), &json!("trigger")]);
     assert!(actions.len() == 6, "three jobs were applied: {actions:?}");
@@ -29,11 +29,13 @@ async fn audit_list_shows_actions_on_jobs_and_executions_with_actor_and_origin()
         list.contains("requeue") && !list.contains('\u{1b}') && !list.contains("pause"),
         "{list}"
     );
-    let job = console.json(&["audit", "list", "--job", "shop.mail"]).await;
+    let job = console.items(&["audit", "list", "--job", "shop.mail"]).await;
     assert_eq!(job.as_array().unwrap().len(), 2, "applied and paused: {job}");
-    let page = console.json(&["audit", "list", "--limit", "1", "--before", "6"]).await;
-    assert_eq!(page[0]["id"], 5);
-    assert_eq!(console.json(&["audit", "list", "--actor", "nobody"]).await, json!([]));
+    let page = console.json(&["audit", "list", "--limit", "1"]).await;
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let next = console.items(&["audit", "list", "--limit", "1", "--cursor", cursor]).await;
+    assert_eq!((&page["items"][0]["id"], &next[0]["id"]), (&json!(6), &json!(5)));
+    assert_eq!(console.items(&["audit", "list", "--actor", "nobody"]).await, json!([]));
     console.run(&["audit", "list", "--job", "no.such"]).await.expect(3);
     console.run(&["audit", "list", "--since", "yesterday"]).await.expect(2);
 }
@@ -150,7 +152,7 @@ async fn an_export_starts_at_the_retention_frontier() {
 async fn a_trigger_by_a_program_is_no_operator_action_and_its_execution_names_the_program() {
     let console = Console::with_jobs().await;
     let listed = async || {
-        let all = console.json(&["audit", "list", "--action", "trigger"]).await;
+        let all = console.items(&["audit", "list", "--action", "trigger"]).await;
         all.as_array().unwrap().len()
     };
     // Nobody sits at a terminal here.

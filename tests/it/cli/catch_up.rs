@@ -99,7 +99,7 @@ async fn a_release_does_what_its_dry_run_said_and_status_warns_before() {
         (&done["claimed"], &done["missed"], &done["ended"]),
         (&json!(3), &json!(7), &json!(true))
     );
-    let listed = console.json(&["executions", "list", "--job", "reports.hourly"]).await;
+    let listed = console.items(&["executions", "list", "--job", "reports.hourly"]).await;
     let mut ran: Vec<_> =
         listed.as_array().unwrap().iter().map(|row| row["scheduled_for"].clone()).collect();
     ran.sort_by_key(ToString::to_string);
@@ -126,7 +126,8 @@ async fn explain_shows_held_firings_and_the_later_decision() {
         .await;
     console.hold().await;
     let dispositions = async || {
-        let explained = console.json(&["jobs", "explain", "reports.hourly", "--from", "10h"]).await;
+        let explained =
+            console.json(&["jobs", "explain", "reports.hourly", "--since", "10h"]).await;
         let firings = explained["firings"].as_array().unwrap();
         let words = firings.iter().map(|it| it["disposition"].as_str().unwrap().to_owned());
         words.collect::<Vec<_>>()

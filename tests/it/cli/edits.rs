@@ -230,5 +230,5 @@ async fn each_line_of_a_file_of_triggers_has_to_fit_the_schema() {
             && messages[1].contains(":4: /order"),
         "{messages:?}"
     );
-    assert_eq!(console.json(&["executions", "list"]).await, json!([]));
+    assert_eq!(console.items(&["executions", "list"]).await, json!([]));
 }

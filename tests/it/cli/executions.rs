@@ -54,7 +54,7 @@ const ROW: [&str; 44] = [
 ];
 
 async fn ids(console: &Console, args: &[&str]) -> Vec<String> {
-    let answer = console.json(&[&["executions", "list"], args].concat()).await;
+    let answer = console.items(&[&["executions", "list"], args].concat()).await;
     let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
     answer.as_array().unwrap().iter().map(id).collect()
 }
@@ -75,13 +75,36 @@ async fn executions_are_found_by_job_state_time_params_and_page() {
         (&["--params", "order.id=7", "--params", "customer=1"], vec![&invoices]),
         (&["--params", "order.id=7", "--params", "customer=2"], vec![]),
         (&["--since", "2000-01-01", "--until", "2000-02-01"], vec![]),
-        (&["--before", &mail], vec![&charge]),
         (&["--worker", "nobody"], vec![]),
+        (&["--task-type", "work", "--pool", "default"], vec![&mail, &charge]),
+        (&["--pool", "nowhere"], vec![]),
+        (&["--label", "team=none"], vec![]),
+        (&["--error-class", "exit_1"], vec![]),
+        (&["--text", "declined"], vec![]),
     ] {
         assert_eq!(ids(&console, args).await.iter().collect::<Vec<_>>(), found, "{args:?}");
     }
-    for args in [["--params", "=1"], ["--since", "soon"], ["--state", "lost"], ["--limit", "0"]] {
+    for args in [
+        ["--params", "=1"],
+        ["--since", "soon"],
+        ["--state", "lost"],
+        ["--limit", "0"],
+        ["--cursor", &mail],
+    ] {
         console.run(&[&["executions", "list"][..], &args].concat()).await.expect(2);
+    }
+    for filter in [&[][..], &["--state", "pending"], &["--job", "shop.mail", "--job", "shop.mail"]]
+    {
+        let page = [&["executions", "list", "--limit", "1"], filter].concat();
+        let page = console.run(&page).await;
+        if filter.len() > 2 {
+            page.expect(2);
+            continue;
+        }
+        let told = page.expect(0).stdout;
+        let cursor = told.split("add --cursor ").nth(1).unwrap().trim().to_owned();
+        let rest = [filter, &["--cursor", &cursor]].concat();
+        assert_eq!(ids(&console, &rest).await, [mail.clone(), charge.clone()], "{filter:?}");
     }
 }
 
@@ -89,7 +112,7 @@ async fn executions_are_found_by_job_state_time_params_and_page() {
 async fn listed_and_shown_executions_use_the_column_names() {
     let console = Console::with_jobs().await;
     let id = console.failed().await.to_string();
-    let list = console.json(&["executions", "list"]).await;
+    let list = console.items(&["executions", "list"]).await;
     assert_eq!(keys(&list[0]), ROW);
     let shown = console.json(&["executions", "show", &id]).await;
     let mut names = [&ROW[..], &["attempts", "operator_actions"]].concat();
@@ -161,7 +184,7 @@ async fn tables_count_the_attempts_that_were_made_and_not_the_next_one() {
     let table = console.run(&["failed", "list"]).await.expect(0).stdout;
     assert_eq!(cell(&table, &failed, "ATTEMPTS"), "1", "{table}");
     // `attempt` stays the number that `--attempt` takes.
-    let listed = console.json(&["failed", "list"]).await;
+    let listed = console.items(&["failed", "list"]).await;
     assert_eq!((&listed[0]["attempt"], &listed[0]["attempts_made"]), (&2.into(), &1.into()));
     // A requeue begins no attempt.
     console.run(&["failed", "requeue", &failed]).await.expect(0);
@@ -227,13 +250,14 @@ async fn cancel_ends_a_waiting_execution_at_once_and_asks_a_running_one_to_end()
     let console = Console::with_jobs().await;
     let waiting = console.trigger("shop.mail").await;
     let done = console.json(&["executions", "cancel", &waiting.to_string()]).await;
-    assert_eq!(keys(&done), ["cancel_requested", "id", "state"]);
+    assert_eq!(keys(&done[0]), ["done", "error", "id", "state"]);
+    assert_eq!(done[0]["state"], "cancelled");
     assert_eq!(console.state(waiting).await, "cancelled/1");
     let running = console.trigger("shop.mail").await;
     console.open(running, 1).await;
     let id = running.to_string();
     let done = console.json(&["executions", "cancel", &id, "--reason", "wrong list"]).await;
-    assert_eq!(done["cancel_requested"], true);
+    assert_eq!((&done[0]["done"], &done[0]["state"]), (&Value::Bool(true), &"running".into()));
     assert_eq!(console.state(running).await, "running/1");
     console.run(&["executions", "cancel", &id]).await.expect(4);
     assert_eq!(
@@ -244,4 +268,45 @@ async fn cancel_ends_a_waiting_execution_at_once_and_asks_a_running_one_to_end()
     let failed = console.failed().await.to_string();
     let ended = console.run(&["executions", "cancel", &failed]).await.expect(4);
     assert!(ended.stderr.contains("discard"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn cancel_by_a_filter_previews_asks_and_leaves_a_bulk_to_the_schedulers() {
+    let console = Console::with_jobs().await;
+    let cancel =
+        async |args: &[&str]| console.run(&[&["executions", "cancel"], args].concat()).await;
+    cancel(&[]).await.expect(2);
+    let mails = [console.trigger("shop.mail").await, console.trigger("shop.mail").await];
+    let charge = console.trigger("shop.charge").await;
+    console.open(mails[0], 1).await;
+    let said = cancel(&["--job", "shop.mail"]).await.expect(7);
+    for part in ["2 executions will be cancelled", "1 wait and end at once, 1 run"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    for (filter, count) in [
+        (&["--all"][..], 3),
+        (&["--state", "running"], 1),
+        (&["--state", "pending", "--since", "1h"], 2),
+        (&["--params", "customer=4891"], 1),
+        (&["--pool", "nowhere"], 0),
+    ] {
+        let dry = [&["executions", "cancel", "--dry-run"], filter].concat();
+        assert_eq!(console.json(&dry).await["preview"]["count"], count, "{filter:?}");
+    }
+    assert_eq!(console.rows("SELECT count(*) FROM sexton.bulks").await, 0);
+    let id = charge.to_string();
+    for wrong in [&[&*id, "--job", "shop.mail"][..], &[&*id, "--all"], &["--state", "failed"]] {
+        cancel(wrong).await.expect(2);
+    }
+    cancel(&["--pool", "nowhere", "--yes"]).await.expect(4);
+    let done = ["--job", "shop.mail", "--reason", "wrong list", "--yes", "--rate", "1/m"];
+    let said = cancel(&done).await.expect(0).stdout;
+    assert!(said.contains("no scheduler is at work"), "{said}");
+    let bulk = console.json(&["bulks", "show", "1"]).await["bulk"].clone();
+    assert_eq!((&bulk["kind"], &bulk["reason"]), (&"cancel".into(), &"wrong list".into()));
+    let several: Vec<String> = mails.iter().map(ToString::to_string).collect();
+    cancel(&[&several[0], &several[1]]).await.expect(7);
+    cancel(&[&several[0], &several[1], "--yes"]).await.expect(0);
+    assert_eq!(console.state(mails[1]).await, "cancelled/1");
+    assert_eq!(console.state(charge).await, "pending/1");
 }

@@ -15,7 +15,7 @@ async fn a_failed_execution_is_listed_shown_and_requeued_once() {
     let console = Console::with_jobs().await;
     let failed = console.failed().await;
     let id = failed.to_string();
-    let list = console.json(&["failed", "list", "--job", "shop.charge"]).await;
+    let list = console.items(&["failed", "list", "--job", "shop.charge"]).await;
     assert_eq!((&list[0]["id"], &list[0]["error_message"]), (&json!(id), &json!("card declined")));
     assert_eq!(console.json(&["failed", "show", &id]).await["attempts"][0]["exit_code"], 1);
     assert_ne!(list[0]["ticket_published_at"], Value::Null);
@@ -48,7 +48,7 @@ async fn requeue_is_refused_when_the_attempt_has_changed() {
     let shown = console.run(&["failed", "show", &id]).await.expect(0).stdout;
     let hint = format!("sexton failed requeue {id} --attempt 2");
     assert!(shown.contains(&hint), "{shown}");
-    assert_eq!(console.json(&["failed", "list"]).await[0]["attempt"], 2);
+    assert_eq!(console.items(&["failed", "list"]).await[0]["attempt"], 2);
     // Meanwhile somebody else requeues it, and it fails again, for another reason perhaps.
     console.run(&["failed", "requeue", &id]).await.expect(0);
     console.fail(console.open(failed, 2).await, "card stolen", None).await;
@@ -94,8 +94,8 @@ async fn a_discard_needs_a_reason_and_a_confirmation_and_can_be_restored() {
     console.run(&args).await.expect(4);
     let ended = console.run(&["failed", "requeue", &id]).await.expect(4);
     assert!(ended.stderr.contains("failed restore"), "{}", ended.stderr);
-    assert_eq!(console.json(&["failed", "list"]).await, json!([]));
-    assert_eq!(console.json(&["failed", "list", "--discarded"]).await[0]["id"], json!(id));
+    assert_eq!(console.items(&["failed", "list"]).await, json!([]));
+    assert_eq!(console.items(&["failed", "list", "--discarded"]).await[0]["id"], json!(id));
     console.run(&["failed", "restore", &id]).await.expect(0);
     let row = console.json(&["failed", "show", &id]).await;
     assert_eq!((&row["state"], &row["attempt"]), (&json!("failed"), &json!(2)));

@@ -37,11 +37,11 @@ async fn failed_executions_are_found_by_every_filter_and_paged() {
     let console = Console::with_jobs().await;
     let all = three(&console).await;
     let newest: Vec<&str> = all.iter().rev().map(String::as_str).collect();
-    assert_eq!(ids(&console.json(&["failed", "list"]).await), newest);
+    assert_eq!(ids(&console.items(&["failed", "list"]).await), newest);
     let group = fingerprint("exit_1", "card 1 declined").to_string();
     for (filter, expected) in [
         (&["--text", "card 48"][..], &newest[2..]),
-        (&["--fingerprint", &group[..6]], &newest[1..]),
+        (&["--group", &group[..6]], &newest[1..]),
         (&["--params", "customer=4891", "--text", "disk"], &newest[..1]),
         (&["--error-class", "exit_1", "--task-type", "work", "--pool", "default"], &newest),
         (&["--job", "shop.charge", "--since", "1h", "--until", "2200-01-01"], &newest),
@@ -49,18 +49,19 @@ async fn failed_executions_are_found_by_every_filter_and_paged() {
         (&["--worker", "nobody"], &[]),
     ] {
         let args = [&["failed", "list"], filter].concat();
-        assert_eq!(ids(&console.json(&args).await), expected, "{filter:?}");
+        assert_eq!(ids(&console.items(&args).await), expected, "{filter:?}");
     }
     let first = console.json(&["failed", "list", "--limit", "2", "--sort", "oldest"]).await;
-    assert_eq!(ids(&first), [&all[0], &all[1]]);
-    let cursor = first[1]["cursor"].as_str().unwrap();
-    let after = ["failed", "list", "--sort", "oldest", "--after", cursor];
-    assert_eq!(ids(&console.json(&after).await), [&all[2]]);
+    assert_eq!(ids(&first["items"]), [&all[0], &all[1]]);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let after = ["failed", "list", "--sort", "oldest", "--cursor", cursor];
+    let last = console.json(&after).await;
+    assert_eq!((ids(&last["items"]), &last["next_cursor"]), (vec![&*all[2]], &Value::Null));
     let list = console.run(&["failed", "list", "--limit", "2"]).await.expect(0).stdout;
-    let cursor = list.split("add --after ").nth(1).unwrap().trim();
-    assert_eq!(ids(&console.json(&["failed", "list", "--after", cursor]).await), [&all[0]]);
-    let other_order = console.run(&["failed", "list", "--sort", "oldest", "--after", cursor]).await;
-    assert!(other_order.expect(2).stderr.contains("other order"));
+    let cursor = list.split("add --cursor ").nth(1).unwrap().trim();
+    assert_eq!(ids(&console.items(&["failed", "list", "--cursor", cursor]).await), [&all[0]]);
+    let other = console.run(&["failed", "list", "--sort", "oldest", "--cursor", cursor]).await;
+    assert!(other.expect(2).stderr.contains("next_cursor"));
 }
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn every_problem_of_a_filter_is_reported_at_once_with_suggestions() {
         "x",
         "--params",
         "=1",
-        "--fingerprint",
+        "--group",
         "xyz",
         "--error-class",
         "",
@@ -103,11 +104,11 @@ async fn every_problem_of_a_filter_is_reported_at_once_with_suggestions() {
         &group[..8],
         if &group[8..] == "00000000" { "11111111" } else { "00000000" }
     );
-    let stderr = console.run(&["failed", "list", "--fingerprint", &near]).await.expect(3).stderr;
+    let stderr = console.run(&["failed", "list", "--group", &near]).await.expect(3).stderr;
     assert!(stderr.contains(&format!("did you mean {group}?")), "{stderr}");
     let stderr = console.run(&["failed", "list", "--job", "shop.chrge"]).await.expect(3).stderr;
     assert!(stderr.contains("sexton jobs list"), "{stderr}");
-    console.run(&["failed", "list", "--after", "n123"]).await.expect(2);
+    console.run(&["failed", "list", "--cursor", "n123"]).await.expect(2);
     let backwards = ["failed", "list", "--since", "1h", "--until", "2h"];
     assert!(console.run(&backwards).await.expect(2).stderr.contains("--until"));
     let gone = "00000000-0000-7000-8000-000000000000";
@@ -163,7 +164,7 @@ async fn failed_show_prints_output_group_and_message_without_secrets() {
 async fn groups_are_listed_noted_muted_resolved_and_reopen() {
     let console = Console::with_jobs().await;
     let all = three(&console).await;
-    let groups = console.json(&["groups", "list"]).await;
+    let groups = console.items(&["groups", "list"]).await;
     assert_eq!(
         (&groups[0]["pattern"], &groups[0]["standing"]),
         (&json!("card <n> declined"), &json!(2))
@@ -191,14 +192,14 @@ async fn groups_are_listed_noted_muted_resolved_and_reopen() {
     console.run(&["groups", "note", group, "bank \u{1b}[31mdown"]).await.expect(0);
     console.run(&["groups", "mute", group, "--reason", "known"]).await.expect(0);
     console.run(&["groups", "mute", &group[..5]]).await.expect(4);
-    assert_eq!(ids(&console.json(&["failed", "list"]).await), [&all[2]]);
-    assert_eq!(ids(&console.json(&["failed", "list", "--muted"]).await).len(), 3);
+    assert_eq!(ids(&console.items(&["failed", "list"]).await), [&all[2]]);
+    assert_eq!(ids(&console.items(&["failed", "list", "--muted"]).await).len(), 3);
     let groups = console.run(&["groups", "list"]).await.expect(0).stdout;
     assert!(groups.contains("muted") && groups.contains("[bank \\u{1b}[31mdown]"), "{groups}");
     console.run(&["groups", "resolve", group]).await.expect(0);
     let id = console.trigger("shop.charge").await;
     console.fail(console.open(id, 1).await, "card 99 declined", None).await;
-    let reopened = console.json(&["groups", "list", "--state", "reopened"]).await;
+    let reopened = console.items(&["groups", "list", "--state", "reopened"]).await;
     assert_eq!(reopened[0]["fingerprint"], group);
     let shown = console.run(&["groups", "show", group]).await.expect(0).stdout;
     assert!(shown.contains("reopened") && shown.contains(&id.to_string()), "{shown}");

@@ -34,7 +34,7 @@ fn row_and(more: &[&'static str]) -> Vec<&'static str> {
 async fn listed_and_shown_jobs_use_the_column_names() {
     let console = Console::with_jobs().await;
     console.trigger("shop.charge").await;
-    let list = console.json(&["jobs", "list", "SHOP"]).await;
+    let list = console.items(&["jobs", "list", "SHOP"]).await;
     assert_eq!(list.as_array().unwrap().len(), 2);
     assert_eq!(keys(&list[0]), row_and(&["last_execution"]));
     assert_eq!(
@@ -120,7 +120,7 @@ async fn a_trigger_of_an_untriggerable_job_is_a_usage_error() {
     let by = AuditContext { actor: "t", reason: None };
     let error = sexton_store::trigger::trigger(console.store(), request, Some(by), None).await;
     assert!(matches!(error, Err(sexton_store::trigger::TriggerError::Params(_))));
-    assert_eq!(console.json(&["executions", "list"]).await, json!([]));
+    assert_eq!(console.items(&["executions", "list"]).await, json!([]));
 }
 
 #[tokio::test]

@@ -34,22 +34,23 @@ impl Console {
         self.json(&["jobs", "explain", "shop.hourly", "--at", at]).await
     }
 
-    async fn rows(&self, count_of: &'static str) -> i64 {
+    pub(super) async fn rows(&self, count_of: &'static str) -> i64 {
         sqlx::query_scalar(count_of).fetch_one(self.db.pool()).await.unwrap()
     }
 }
 
-const EXPECTED_OUTPUT: [&str; 10] = [
+const EXPECTED_OUTPUT: [&str; 11] = [
+    "at",
     "deleted_at",
     "firings",
-    "from",
     "job_id",
     "job_name",
-    "next",
+    "next_cursor",
     "no_firing",
     "now",
+    "since",
     "timezone",
-    "to",
+    "until",
 ];
 
 const FIRING: [&str; 11] = [
@@ -108,11 +109,12 @@ async fn an_unexplainable_request_is_a_usage_error() {
         &["--at", "2026-03-29T02:30"],
         &["--at", "2026-10-25T02:30"],
         &["--at", "yesterday"],
-        &["--at", "2026-01-05", "--from", "2026-01-05"],
-        &["--to", "2026-01-05"],
-        &["--from", "2026-01-05", "--to", "2026-01-04"],
-        &["--from", "2026-01-05", "--limit", "1001"],
-        &["--from", "2026-01-05", "--tz", "Europe/Wien"],
+        &["--at", "2026-01-05", "--since", "2026-01-05"],
+        &["--until", "2026-01-05"],
+        &["--since", "2026-01-05", "--cursor", "2026-01-05"],
+        &["--since", "2026-01-05", "--until", "2026-01-05"],
+        &["--since", "2026-01-05", "--limit", "1001"],
+        &["--since", "2026-01-05", "--tz", "Europe/Wien"],
     ] {
         let args = [&["jobs", "explain", "shop.hourly"][..], more].concat();
         let ended = console.run(&args).await;
@@ -124,7 +126,8 @@ async fn an_unexplainable_request_is_a_usage_error() {
 #[tokio::test]
 async fn explain_shows_a_range_page_by_page() {
     let console = Console::with_hourly("").await;
-    let range = ["--from", "2026-01-05T00:00:00Z", "--to", "2026-01-05T05:00:00Z", "--limit", "3"];
+    let range =
+        ["--since", "2026-01-05T00:00:00Z", "--until", "2026-01-05T05:30:00Z", "--limit", "3"];
     let page = console.json(&[&["jobs", "explain", "shop.hourly"][..], &range].concat()).await;
     let instants = |page: &Value| -> Vec<String> {
         let firings = page["firings"].as_array().unwrap().iter();
@@ -134,17 +137,22 @@ async fn explain_shows_a_range_page_by_page() {
         instants(&page),
         ["2026-01-05T01:00:00Z", "2026-01-05T02:00:00Z", "2026-01-05T03:00:00Z"]
     );
-    let next = page["next"].as_str().unwrap().to_owned();
-    let range = ["--from", &next, "--to", "2026-01-05T05:00:00Z"];
-    let rest = console.json(&[&["jobs", "explain", "shop.hourly"][..], &range].concat()).await;
+    let cursor = ["--cursor", page["next_cursor"].as_str().unwrap()];
+    let rest = [&["jobs", "explain", "shop.hourly"][..], &range, &cursor].concat();
+    let rest = console.json(&rest).await;
     assert_eq!(instants(&rest), ["2026-01-05T04:00:00Z", "2026-01-05T05:00:00Z"]);
-    assert_eq!(rest["next"], Value::Null);
+    assert_eq!(rest["next_cursor"], Value::Null);
+    // The end of a range is not in it.
+    let hour = ["--since", "2026-01-05T01:00:00Z", "--until", "2026-01-05T02:00:00Z"];
+    let hour = console.json(&[&["jobs", "explain", "shop.hourly"][..], &hour].concat()).await;
+    assert_eq!(instants(&hour), ["2026-01-05T01:00:00Z"]);
 }
 
 #[tokio::test]
 async fn repeated_backfills_run_each_missing_firing_once() {
     let console = Console::with_hourly("").await;
-    let range = ["--from", "2026-01-05T01:00:00Z", "--to", "2026-01-05T12:00:00Z", "--rate", "2/h"];
+    let range =
+        ["--since", "2026-01-05T01:00:00Z", "--until", "2026-01-05T13:00:00Z", "--rate", "2/h"];
     let command =
         [&["jobs", "backfill", "shop.hourly", "--reason", "late data"][..], &range].concat();
     let dry = console.json(&[&command[..], &["--dry-run"]].concat()).await;
@@ -162,14 +170,14 @@ async fn repeated_backfills_run_each_missing_firing_once() {
             "firings",
             "firings_are_all",
             "first_due_at",
-            "from",
             "job_name",
             "known",
             "last_due_at",
             "made",
             "overlap_override",
             "rate",
-            "to",
+            "since",
+            "until",
         ]
     );
     assert_eq!(
@@ -207,8 +215,8 @@ fn instants_and_dispositions(answer: &Value) -> Vec<(&str, &str)> {
 #[tokio::test]
 async fn explain_covers_backfilled_firings_from_before_the_job_and_nothing_else_of_that_time() {
     let console = Console::with_hourly("").await;
-    let range = ["--from", "2026-01-04T20:00:00Z", "--to", "2026-01-05T01:30:00Z"];
-    let nothing_yet = ["--from", "2026-01-04T20:00:00Z", "--to", "2026-01-05T00:30:00Z"];
+    let range = ["--since", "2026-01-04T20:00:00Z", "--until", "2026-01-05T01:30:00Z"];
+    let nothing_yet = ["--since", "2026-01-04T20:00:00Z", "--until", "2026-01-05T00:30:00Z"];
     let explain =
         |range: &[&'static str]| [&["jobs", "explain", "shop.hourly"][..], range].concat();
     assert_eq!(
@@ -216,8 +224,8 @@ async fn explain_covers_backfilled_firings_from_before_the_job_and_nothing_else_
         [],
         "there was no job"
     );
-    let backfill = ["jobs", "backfill", "shop.hourly", "--from", "2026-01-04T22:00:00Z"];
-    let backfill = [&backfill[..], &["--to", "2026-01-05T00:00:00Z", "--yes"]].concat();
+    let backfill = ["jobs", "backfill", "shop.hourly", "--since", "2026-01-04T22:00:00Z"];
+    let backfill = [&backfill[..], &["--until", "2026-01-05T00:00:01Z", "--yes"]].concat();
     let done = console.run(&backfill).await.expect(0).stdout;
     assert!(done.contains("3 firings are claimed"), "{done}");
     let claimed = [
@@ -239,13 +247,14 @@ async fn explain_covers_backfilled_firings_from_before_the_job_and_nothing_else_
     assert_eq!(instants_and_dispositions(&console.json(&words).await), claimed);
     // Page by page, each once.
     let mut pages = Vec::new();
-    let mut from = "2026-01-04T20:00:00Z".to_owned();
+    let mut cursor: Option<String> = None;
     loop {
-        let page = ["--from", &from, "--to", "2026-01-05T01:30:00Z", "--limit", "1"];
-        let page = console.json(&[&["jobs", "explain", "shop.hourly"][..], &page].concat()).await;
+        let mut page = [&explain(&range)[..], &["--limit", "1"]].concat();
+        page.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
+        let page = console.json(&page).await;
         pages.extend(instants_and_dispositions(&page).iter().map(|one| one.0.to_owned()));
-        let Some(next) = page["next"].as_str() else { break };
-        from = next.to_owned();
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = Some(next.to_owned());
     }
     assert_eq!(pages, instants_and_dispositions(&all).iter().map(|one| one.0).collect::<Vec<_>>());
     let one = console.explained("2026-01-04T23:00:00Z").await;
@@ -258,7 +267,7 @@ async fn explain_covers_backfilled_firings_from_before_the_job_and_nothing_else_
 #[tokio::test]
 async fn explain_covers_firings_of_forgotten_schedules_and_other_time_zone_data() {
     let console = Console::with_hourly("").await;
-    let range = ["--from", "2026-01-05T01:00:00Z", "--to", "2026-01-05T04:00:00Z"];
+    let range = ["--since", "2026-01-05T01:00:00Z", "--until", "2026-01-05T04:30:00Z"];
     let backfill = [&["jobs", "backfill", "shop.hourly", "--yes"][..], &range].concat();
     console.run(&backfill).await.expect(0);
     // A trigger with a key like a firing's stays a trigger: its nominal time is when it was triggered.
@@ -294,12 +303,12 @@ async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
         let args = [&["jobs", "backfill", "shop.hourly", "--yes"][..], more].concat();
         console.run(&args).await
     };
-    let day = ["--from", "2026-01-05T00:00:00Z", "--to", "2026-01-06T00:00:00Z"];
+    let day = ["--since", "2026-01-05T00:00:00Z", "--until", "2026-01-06T00:00:00Z"];
     let refused = backfill(&day).await.expect(2);
     assert!(refused.stderr.contains("--overlap allow"), "{}", refused.stderr);
     for (more, code, message) in [
-        (["--from", "2026-01-06", "--to", "2026-01-05"], 2, "ends before it begins"),
-        (["--from", "2026-01-06", "--to", "2999-01-05"], 2, "after the present"),
+        (["--since", "2026-01-06", "--until", "2026-01-05"], 2, "--since is not before --until"),
+        (["--since", "2026-01-06", "--until", "2999-01-05"], 2, "after the present"),
     ] {
         let refused = backfill(&[&more[..], &["--overlap", "allow"]].concat()).await.expect(code);
         assert!(refused.stderr.contains(message), "{}", refused.stderr);
@@ -314,8 +323,14 @@ async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
     assert_eq!(console.rows("SELECT count(*) FROM sexton.executions").await, 0);
     let unknown = console.explained("2026-01-04T23:00:00Z").await;
     assert_eq!(unknown["no_firing"]["disposition"], "before_job");
-    let since =
-        ["--from", "2026-01-05T12:00:00Z", "--to", "2026-01-05T14:00:00Z", "--overlap", "allow"];
+    let since = [
+        "--since",
+        "2026-01-05T12:00:00Z",
+        "--until",
+        "2026-01-05T14:30:00Z",
+        "--overlap",
+        "allow",
+    ];
     backfill(&since).await.expect(0);
     let beside = "SELECT count(*) FROM sexton.executions WHERE overlap_override = 'allow'";
     assert_eq!(console.rows(beside).await, 3);
@@ -345,8 +360,8 @@ async fn a_deleted_job_frees_its_name_and_can_still_be_explained() {
     assert_eq!(console.audit(id).await[1], "cancel by tester because in vain");
     delete(&["--yes"]).await.expect(3);
     console.run(&["jobs", "trigger", "shop.hourly"]).await.expect(3);
-    assert_eq!(console.json(&["jobs", "list"]).await, json!([]));
-    let deleted = console.json(&["jobs", "list", "--deleted"]).await;
+    assert_eq!(console.items(&["jobs", "list"]).await, json!([]));
+    let deleted = console.items(&["jobs", "list", "--deleted"]).await;
     assert_eq!(deleted[0]["name"], "shop.hourly");
     assert_ne!(deleted[0]["deleted_at"], Value::Null);
     let explained = console.explained("2026-01-05T07:00:00Z").await;
@@ -354,12 +369,12 @@ async fn a_deleted_job_frees_its_name_and_can_still_be_explained() {
     assert_eq!(explained["firings"][0]["reason"], "in vain");
     let later = console.explained("2999-01-01T00:00:00Z").await;
     assert_eq!(later["no_firing"]["disposition"], "after_deletion");
-    let listed = console.json(&["executions", "list", "--job", "shop.hourly"]).await;
+    let listed = console.items(&["executions", "list", "--job", "shop.hourly"]).await;
     assert_eq!(listed[0]["job_name"], "shop.hourly");
     // The name is free: another job takes it, and the name selects that job.
     let file = console.file("again.toml", HOURLY);
     console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
-    assert_eq!(console.json(&["executions", "list", "--job", "shop.hourly"]).await, json!([]));
+    assert_eq!(console.items(&["executions", "list", "--job", "shop.hourly"]).await, json!([]));
     assert_eq!(console.rows("SELECT count(*) FROM sexton.jobs").await, 2);
     // Bulks need the jobs of their questions; one of other programs' tasks is like any other, and is not there.
     console.run(&["jobs", "delete", "verify.x", "--reason", "y", "--yes"]).await.expect(2);

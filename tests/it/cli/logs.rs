@@ -222,7 +222,7 @@ async fn progress_of_a_running_task_is_listed_and_shown() {
         let short = "40 % note=\\u{202e}evil records=1200";
         assert!(stdout.contains(short), "{args:?}: {stdout}");
     }
-    let listed = console.json(&["executions", "list"]).await;
+    let listed = console.items(&["executions", "list"]).await;
     assert_eq!(Some(&listed[0]["progress"]), progress.as_ref());
     // Afterwards it is the attempt's.
     ended(&console, held, false, &[]).await;

@@ -125,6 +125,13 @@ impl Console {
         self.run(&[&["--json"], args].concat()).await.expect(0).json()
     }
 
+    /// The rows of a list's page.
+    async fn items(&self, args: &[&str]) -> Value {
+        let mut page = self.json(args).await;
+        assert_eq!(keys(&page), ["items", "next_cursor"], "{args:?}");
+        page["items"].take()
+    }
+
     async fn run_with(&self, args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
         let variables = [("DATABASE_URL", self.db.url()), ("USER", "tester")];
         run(args, &[&variables, env].concat(), input).await

@@ -32,7 +32,7 @@ timezone = "Europe/Viena"
 #[tokio::test]
 async fn apply_reports_every_problem_of_kinds_and_terms_at_once_and_applies_nothing() {
     let console = Console::with_jobs().await;
-    let before = console.json(&["jobs", "list"]).await;
+    let before = console.items(&["jobs", "list"]).await;
     let file = console.file("bad.toml", BAD);
     let ended = console.run(&["jobs", "apply", "-f", &file]).await.expect(1);
     for part in [
@@ -47,7 +47,7 @@ async fn apply_reports_every_problem_of_kinds_and_terms_at_once_and_applies_noth
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
-    assert_eq!(console.json(&["jobs", "list"]).await, before);
+    assert_eq!(console.items(&["jobs", "list"]).await, before);
 }
 
 #[tokio::test]

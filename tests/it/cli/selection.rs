@@ -60,7 +60,7 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
         for (filter, count) in [
             (&["--all", "--muted"][..], 3),
             (&["--job", "shop.charge", "--muted"], 3),
-            (&["--fingerprint", &group], 2),
+            (&["--group", &group], 2),
             (&["--group", &group[..6]], 2),
         ] {
             let dry = preview(&console, action, filter).await;
@@ -68,7 +68,7 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
         }
         // `--muted` selects nothing by itself, and ids need no filter.
         console.run(&[&["failed"], action, &["--muted", "--yes"]].concat()).await.expect(2);
-        let id = console.json(&["failed", "list"]).await[0]["id"].as_str().unwrap().to_owned();
+        let id = console.items(&["failed", "list"]).await[0]["id"].as_str().unwrap().to_owned();
         console.run(&[&["failed"], action, &[&id, "--muted", "--yes"]].concat()).await.expect(2);
     }
     // Without a preview the command warns as well, and beside JSON on standard error.
@@ -78,7 +78,7 @@ async fn a_preview_names_the_excluded_muted_groups_and_muted_selects_them() {
     let done = console.run(&all).await.expect(0);
     assert_eq!(done.stderr, "");
     let filter_of = |bulk: &Value| bulk["selector"]["filter"].clone();
-    let bulks = console.json(&["bulks", "list"]).await;
+    let bulks = console.items(&["bulks", "list"]).await;
     assert_eq!((filter_of(&bulks[0]), filter_of(&bulks[1])), (json!({"muted": true}), json!({})));
 }
 
@@ -95,19 +95,22 @@ async fn a_list_names_what_it_excludes_and_never_excludes_discarded_executions()
         assert!(list.stderr.starts_with(&warning), "{}", list.stderr);
         let none = [json, &["failed", "list", "--job", "shop.mail"]].concat();
         assert_eq!(console.run(&none).await.expect(0).stderr, "");
-        for all in [&["--muted"][..], &["--fingerprint", &group[..5]]] {
+        for all in [&["--muted"][..], &["--group", &group[..5]]] {
             let list = console.run(&[json, &["failed", "list"], all].concat()).await.expect(0);
             assert_eq!(list.stderr, "");
         }
     }
-    let ids = console.json(&["failed", "list", "--muted"]).await;
+    let ids = console.items(&["failed", "list", "--muted"]).await;
     for row in ids.as_array().unwrap() {
         let id = row["id"].as_str().unwrap();
         let discard = ["failed", "discard", id, "--reason", "x", "--yes"];
         console.run(&discard).await.expect(0);
     }
     let discarded = console.run(&["--json", "failed", "list", "--discarded"]).await.expect(0);
-    assert_eq!((discarded.json().as_array().unwrap().len(), discarded.stderr.as_str()), (3, ""));
+    assert_eq!(
+        (discarded.json()["items"].as_array().unwrap().len(), discarded.stderr.as_str()),
+        (3, "")
+    );
     let dry = preview(&console, &["restore"], &["--all"]).await;
     assert_eq!((&dry["count"], &dry["muted"]["count"]), (&json!(3), &json!(0)));
 }
@@ -122,7 +125,7 @@ async fn every_command_that_selects_takes_the_same_executions_for_the_same_filte
         (many(&["--job", "shop.mail"]), 0),
         (many(&["--task-type", "work", "--pool", "default"]), 3),
         (many(&["--error-class", "exit_1", "--text", "card 48"]), 1),
-        (many(&["--fingerprint", &group[..4]]), 2),
+        (many(&["--group", &group[..4]]), 2),
         (many(&["--group", &group]), 2),
         (many(&["--worker", "w1"]), 1),
         (many(&["--worker", "nobody"]), 0),
@@ -131,7 +134,7 @@ async fn every_command_that_selects_takes_the_same_executions_for_the_same_filte
         (many(&["--label", "team=none"]), 0),
     ] {
         let filter: Vec<&str> = filter.iter().map(String::as_str).collect();
-        let listed = console.json(&[&["failed", "list"][..], &filter].concat()).await;
+        let listed = console.items(&[&["failed", "list"][..], &filter].concat()).await;
         assert_eq!(listed.as_array().unwrap().len(), count, "{filter:?}");
         for action in [REQUEUE, DISCARD] {
             assert_eq!(preview(&console, action, &filter).await["count"], count, "{filter:?}");
@@ -146,8 +149,8 @@ async fn every_command_that_selects_takes_the_same_executions_for_the_same_filte
 }
 
 /// The options of a command's help, each with its text.
-async fn options(command: &str) -> BTreeMap<String, String> {
-    let help = run(&["failed", command, "--help"], &[], "").await.expect(0).stdout;
+async fn options(command: &[&str]) -> BTreeMap<String, String> {
+    let help = run(&[command, &["--help"]].concat(), &[], "").await.expect(0).stdout;
     let mut options = BTreeMap::new();
     let mut name = None;
     for line in help.lines().map(str::trim) {
@@ -167,28 +170,36 @@ async fn options(command: &str) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn every_command_that_selects_has_the_same_options_with_the_same_help() {
-    let list = options("list").await;
+    let list = options(&["failed", "list"]).await;
     let filter: Vec<&str> = [
         "--job",
         "--task-type",
         "--pool",
         "--error-class",
         "--text",
-        "--fingerprint",
+        "--group",
         "--since",
         "--until",
         "--worker",
         "--label",
         "--params",
-        "--muted",
     ]
     .into();
-    for command in ["requeue", "discard", "restore"] {
-        let options = options(command).await;
+    for (noun, verb) in [
+        ("failed", "requeue"),
+        ("failed", "discard"),
+        ("failed", "restore"),
+        ("executions", "list"),
+        ("executions", "cancel"),
+    ] {
+        let options = options(&[noun, verb]).await;
         for name in &filter {
             assert!(list.contains_key(*name), "{name}: {list:?}");
-            assert_eq!(options.get(*name), list.get(*name), "{command}");
+            assert_eq!(options.get(*name), list.get(*name), "{noun} {verb}");
         }
-        assert!(options["--all"].contains("--muted"), "{options:?}");
+        if noun == "failed" {
+            assert_eq!(options.get("--muted"), list.get("--muted"), "{verb}");
+            assert!(options["--all"].contains("--muted"), "{options:?}");
+        }
     }
 }

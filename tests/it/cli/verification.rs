@@ -69,7 +69,7 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
             "resolve by bob because looked at the bank"
         );
     }
-    let actions = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    let actions = console.items(&["audit", "list", "--action", "bulk_verify"]).await;
     let commands: Vec<_> = actions
         .as_array()
         .unwrap()
@@ -81,7 +81,7 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
     assert_eq!(commands, [("bob", &json!("exit 0")), ("ann", &json!(script))]);
     // Nothing is left to ask: who asks all the same is not recorded.
     console.run_with(&verify, &bob, "").await.expect(0);
-    let actions = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    let actions = console.items(&["audit", "list", "--action", "bulk_verify"]).await;
     assert_eq!(actions.as_array().unwrap().len(), 2);
     console.run_with(&["bulks", "verify", "7", "exit 0"], &bob, "").await.expect(3);
 }

@@ -29,7 +29,8 @@ const DIFFERENCES: &str = "SELECT count(*) FROM (
 type Counts = BTreeMap<String, (i64, i64)>;
 
 async fn read_counts(store: &Store) -> Counts {
-    let all = list_groups(store, &GroupFilter::default(), GroupOrder::Count, 1_000).await.unwrap();
+    let all =
+        list_groups(store, &GroupFilter::default(), GroupOrder::Count, None, 1_000).await.unwrap();
     all.into_iter().map(|group| (group.fingerprint, (group.standing, group.jobs))).collect()
 }
 

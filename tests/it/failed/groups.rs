@@ -15,7 +15,7 @@ const BY: AuditContext<'static> = AuditContext { actor: "tester", reason: Some("
 
 async fn all(yard: &Yard) -> Vec<Group> {
     let filter = GroupFilter { empty: true, ..GroupFilter::default() };
-    list_groups(yard.db.store(), &filter, GroupOrder::Count, 100).await.unwrap()
+    list_groups(yard.db.store(), &filter, GroupOrder::Count, None, 100).await.unwrap()
 }
 
 async fn aggregate_all(yard: &Yard) {
@@ -37,7 +37,10 @@ async fn a_group_reads_the_same_before_and_after_aggregation() {
     aggregate_all(&yard).await;
     assert_eq!(all(&yard).await, before);
     let of_other = GroupFilter { job: Some(yard.jobs[1].get()), ..GroupFilter::default() };
-    assert_eq!(list_groups(yard.db.store(), &of_other, GroupOrder::Last, 9).await.unwrap(), []);
+    assert_eq!(
+        list_groups(yard.db.store(), &of_other, GroupOrder::Last, None, 9).await.unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -60,7 +63,7 @@ async fn a_resolved_group_reopens_by_a_new_failure_and_not_by_a_restore() {
     let reopened = GroupFilter { state: Some(GroupState::Reopened), ..GroupFilter::default() };
     aggregate_all(&yard).await;
     assert_eq!(
-        list_groups(yard.db.store(), &reopened, GroupOrder::First, 9).await.unwrap().len(),
+        list_groups(yard.db.store(), &reopened, GroupOrder::First, None, 9).await.unwrap().len(),
         1
     );
     decide(yard.db.store(), &group, resolve, BY, Some(at(20))).await.unwrap();

@@ -7,6 +7,7 @@
 
 mod audit;
 mod blocked_bulks;
+mod bulk_cancel;
 mod bulk_rate;
 mod bulk_selection;
 mod bulks;

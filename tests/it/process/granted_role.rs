@@ -232,7 +232,7 @@ async fn work(granted: &Granted) {
         &["executions", "logs", &first],
         &["jobs", "catch-up", "--dry-run"],
         &["audit", "export"],
-        &["jobs", "backfill", "a.fires", "--from", "1m", "--overlap", "allow", "--yes"],
+        &["jobs", "backfill", "a.fires", "--since", "1m", "--overlap", "allow", "--yes"],
         &["jobs", "delete", "a.asks", "--reason", "x", "--yes"],
     ] {
         granted.run(args).await;

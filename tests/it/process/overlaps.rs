@@ -190,7 +190,7 @@ async fn a_waiting_execution_shows_its_reason_has_no_unpublished_ticket_and_can_
     scene.until("state = 'running'", 1).await;
     scene.fires().await;
     scene.until("true", 2).await;
-    let list = scene.platform.sexton_json(&["executions", "list", "--state", "pending"]).await;
+    let list = scene.platform.sexton_items(&["executions", "list", "--state", "pending"]).await;
     assert_eq!(
         (list[0]["waits"].as_str(), &list[0]["admitted_at"]),
         (Some("queue"), &serde_json::Value::Null)

@@ -63,7 +63,7 @@ async fn to_postgresql() {
     proxy.pass();
     let again = sexton(&trigger).await;
     assert!([Some(DONE), Some(4)].contains(&again.status.code()), "{again}");
-    let all = platform.sexton_json(&["executions", "list", "--job", "a.b"]).await;
+    let all = platform.sexton_items(&["executions", "list", "--job", "a.b"]).await;
     assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
 }
 

@@ -4,9 +4,11 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use sexton_model::execution_filter::ExecutionFilter;
+use sexton_model::id::JobId;
 use sexton_model::state::State;
 use sexton_store::StoreError;
-use sexton_store::executions::{ExecutionFilter, list};
+use sexton_store::executions::{self, ExecutionPosition, MAX_WALKED_EXECUTIONS, list};
 use sexton_store::failures::aggregate;
 use sexton_store::parked_messages::{FailedCounts, count_failed};
 use sexton_tests::database::TestDatabase;
@@ -20,7 +22,6 @@ use super::{Fixture, at};
 
 const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked_messages/counts.sql");
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
-const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/tickets/waiters/look.sql");
 const READ_RUNNING: &str = include_str!("../../../shared/store/src/attempts/running/page.sql");
 const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
@@ -127,31 +128,105 @@ async fn attempt_durations_are_read_from_a_job_s_last_executions_only() {
     assert_eq!((times[0].0, times[0].1.runs, times[0].1.p95.as_secs()), (jobs[0], 200, 1));
 }
 
+/// The executed plans of a page of fifty.
+async fn list_plans(
+    db: &TestDatabase,
+    filter: &ExecutionFilter,
+    after: Option<ExecutionPosition>,
+) -> Vec<Value> {
+    let plans = executions::explain(db.store(), filter, after, 50).await.unwrap();
+    plans.into_iter().map(|plan| plan[0]["Plan"].clone()).collect()
+}
+
 #[tokio::test]
-async fn a_page_of_one_job_s_executions_reads_a_page() {
+async fn a_page_of_executions_reads_a_page_by_the_index_of_its_order() {
     let db = TestDatabase::create().await.unwrap();
     let jobs = ordinary_history(&db).await;
     let middle = Uuid::from_u128(HISTORY as u128 / 2);
-    for (job, before) in [(jobs[0], None), (jobs[0], Some(middle)), (jobs[7], None)] {
-        let none: Option<DateTime<Utc>> = None;
-        assert_reads_few(&db, LIST, 200.0, &|query| {
-            query
-                .bind(job)
-                .bind(Vec::<String>::new())
-                .bind(none)
-                .bind(none)
-                .bind(None::<Value>)
-                .bind(None::<String>)
-                .bind(before)
-                .bind(none)
-                .bind(50_i64)
-        })
-        .await;
+    let claimed_at = sqlx::query_scalar("SELECT claimed_at FROM sexton.executions WHERE id = $1")
+        .bind(middle)
+        .fetch_one(db.pool())
+        .await
+        .unwrap();
+    let middle = ExecutionPosition { claimed_at, id: middle };
+    let all = ExecutionFilter::default();
+    for (filter, after, index) in [
+        (of(jobs[0]), None, INDEX),
+        (of(jobs[0]), Some(middle), INDEX),
+        (of(jobs[7]), None, INDEX),
+        (all.clone(), None, "executions_pkey"),
+        (all, Some(middle), "executions_pkey"),
+    ] {
+        for plan in list_plans(&db, &filter, after).await {
+            assert!(plan.to_string().contains(index), "{plan:#}");
+            assert!(rows_read(&plan) <= 200.0, "{plan:#}");
+        }
     }
-    let after_middle = ExecutionFilter { before: Some(middle), ..of(jobs[0]) };
-    let page = list(db.store(), &after_middle, 3).await.unwrap();
-    let ids: Vec<u128> = page.iter().map(|row| row.id.as_u128()).collect();
-    assert_eq!(ids, [1, 2, 3].map(|n| middle.as_u128() - n));
+    let page = list(db.store(), &of(jobs[0]), Some(middle), 3).await.unwrap();
+    let ids: Vec<u128> = page.executions.iter().map(|row| row.id.as_u128()).collect();
+    assert_eq!(ids, [1, 2, 3].map(|n| middle.id.as_u128() - n));
+}
+
+/// A condition without an index is compared along the walk, which has an end; the next page continues it.
+#[tokio::test]
+async fn a_page_of_a_filter_without_an_index_looks_at_a_bounded_number_of_executions() {
+    let db = TestDatabase::create().await.unwrap();
+    ordinary_history(&db).await;
+    let filter = ExecutionFilter { pool: Some("nowhere".to_owned()), ..ExecutionFilter::default() };
+    for plan in list_plans(&db, &filter, None).await {
+        assert!(rows_read(&plan) <= 20_000.0, "{plan:#}");
+    }
+    sqlx::query(
+        "UPDATE sexton.executions SET pool = 'nowhere' WHERE id = lpad(to_hex(1), 32, '0')::uuid",
+    )
+    .execute(db.pool())
+    .await
+    .unwrap();
+    // One row more than a page looks at.
+    sqlx::query(
+        "INSERT INTO sexton.executions SELECT (jsonb_populate_record(e, jsonb_build_object(
+             'id', lpad(to_hex($1), 32, '0')::uuid, 'execution_key', 'last'))).*
+         FROM sexton.executions e WHERE e.id = lpad(to_hex(2), 32, '0')::uuid",
+    )
+    .bind(HISTORY + 1)
+    .execute(db.pool())
+    .await
+    .unwrap();
+    assert_eq!(HISTORY, MAX_WALKED_EXECUTIONS);
+    let page = list(db.store(), &filter, None, 50).await.unwrap();
+    assert!(page.executions.is_empty() && page.is_cut_short, "{page:?}");
+    let page = list(db.store(), &filter, page.next, 50).await.unwrap();
+    assert_eq!(page.executions.len(), 1);
+    assert_eq!((page.next, page.is_cut_short), (None, false));
+}
+
+/// A few that wait or have failed are not looked for among all that ever ran.
+#[tokio::test]
+async fn executions_under_way_and_failed_ones_are_listed_by_their_own_indexes() {
+    let db = TestDatabase::create().await.unwrap();
+    let jobs = ordinary_history(&db).await;
+    for (state, count) in [(State::Pending, 3), (State::Running, 2), (State::Failed, 2)] {
+        for _ in 0..count {
+            let at = DateTime::UNIX_EPOCH;
+            NewExecution::new(JobId::new(jobs[1]), state, at).insert(db.pool()).await.unwrap();
+        }
+    }
+    sqlx::query("ANALYZE sexton.executions").execute(db.pool()).await.unwrap();
+    for (states, count) in [
+        (vec![State::Pending, State::Running], 5),
+        (vec![State::Running], 2),
+        (vec![State::Failed], 2),
+    ] {
+        let filter = ExecutionFilter { states, ..ExecutionFilter::default() };
+        for plan in list_plans(&db, &filter, None).await {
+            assert!(rows_read(&plan) <= 20.0, "{plan:#}");
+        }
+        let page = list(db.store(), &filter, None, 4).await.unwrap();
+        assert_eq!(page.executions.len(), count.min(4));
+        assert_eq!(page.next.is_some(), count > 4);
+        let rest = list(db.store(), &filter, page.next, 4).await.unwrap();
+        assert_eq!(rest.executions.len(), if count > 4 { 1 } else { count });
+    }
 }
 
 /// A planner asks this at each tick, four times a second while somebody waits.
@@ -199,9 +274,9 @@ async fn a_page_continues_after_the_previous_one_even_if_that_row_is_gone() {
         .await
         .unwrap();
     for filter in [of(job.get()), ExecutionFilter::default()] {
-        let filter = ExecutionFilter { before: Some(ids[2]), ..filter };
-        let page = list(fixture.store(), &filter, 10).await.unwrap();
-        let found: Vec<Uuid> = page.iter().map(|row| row.id).collect();
+        let after = ExecutionPosition { claimed_at: at(2 * 3_600), id: ids[2] };
+        let page = list(fixture.store(), &filter, Some(after), 10).await.unwrap();
+        let found: Vec<Uuid> = page.executions.iter().map(|row| row.id).collect();
         assert_eq!(found, [ids[1], ids[0]]);
     }
 }
@@ -222,7 +297,7 @@ async fn a_slow_query_is_distinguished_from_an_unreachable_database() {
 }
 
 fn of(job: Uuid) -> ExecutionFilter {
-    ExecutionFilter { job: Some(job), ..ExecutionFilter::default() }
+    ExecutionFilter { job: Some(JobId::new(job)), ..ExecutionFilter::default() }
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Settle: what a worker may record, and what follows from it.
 
 use serde_json::{Value, json};
+use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::output::{Chunk, Line, Stream};
 use sexton_model::retry::{Decision, Usage};
 use sexton_model::state::State;
-use sexton_store::executions::{self, ExecutionFilter};
+use sexton_store::executions;
 use sexton_store::output::OutputPart;
 use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_store::{StoreError, attempts};
@@ -127,7 +128,10 @@ async fn a_result_stays_with_its_attempt_and_that_of_a_success_is_the_execution_
     assert_eq!(results(&fixture, id).await, (Value::Null, vec![half.clone()]));
     handed_back(2, Decision::Succeed, Some(all.clone())).await;
     assert_eq!(results(&fixture, id).await, (all.clone(), vec![half, all]));
-    let shown = executions::list(fixture.store(), &ExecutionFilter::default(), 1).await.unwrap();
+    let shown = executions::list(fixture.store(), &ExecutionFilter::default(), None, 1)
+        .await
+        .unwrap()
+        .executions;
     assert_eq!(shown[0].result, Some(json!({"records": 1200})));
 }
 

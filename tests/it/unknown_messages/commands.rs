@@ -129,16 +129,14 @@ async fn a_list_continues_after_the_previous_page() {
     let all: Vec<Value> = stage.listed(&[]).await;
     assert_eq!(all.len(), 5);
     let mut paged = Vec::new();
-    let mut after: Option<String> = None;
+    let mut cursor: Option<String> = None;
     loop {
-        let mut args = vec!["--limit", "2"];
-        if let Some(after) = &after {
-            args.extend(["--after", after]);
-        }
-        let page = stage.listed(&args).await;
-        let Some(last) = page.last() else { break };
-        after = Some(last["id"].as_str().unwrap().to_owned());
-        paged.extend(page);
+        let mut args = vec!["unknown", "list", "--limit", "2"];
+        args.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
+        let mut page = stage.platform.sexton_json(&args).await;
+        paged.extend(page["items"].take().as_array().unwrap().clone());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = Some(next.to_owned());
     }
     assert_eq!(paged, all);
 }

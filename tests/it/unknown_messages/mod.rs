@@ -138,7 +138,7 @@ impl Stage {
 
     /// The messages that `list` knows.
     async fn listed(&self, args: &[&str]) -> Vec<Value> {
-        let list = self.platform.sexton_json(&[&["unknown", "list"], args].concat()).await;
+        let list = self.platform.sexton_items(&[&["unknown", "list"], args].concat()).await;
         list.as_array().unwrap().clone()
     }
 

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
 use sexton_operations::failed::details;
-use sexton_operations::failed::filter::FilterRequest;
+use sexton_operations::filter::{FailureScope, FilterRequest};
 use sexton_operations::groups;
 use sexton_store::Store;
 use sexton_store::failures::{
@@ -113,15 +113,16 @@ pub fn all_queries() -> Vec<(&'static str, Query)> {
 /// Those of the database.
 pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<QueryTimes>> {
     let mut all = all_queries();
-    let largest = groups::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
+    let largest =
+        groups::list(store, &GroupFilter::default(), GroupOrder::Count, None, 30, None).await;
     let largest: Vec<String> =
-        largest?.into_iter().map(|largest_group| largest_group.group.fingerprint).collect();
+        largest?.items.into_iter().map(|largest_group| largest_group.group.fingerprint).collect();
     let of = |fingerprint: &String| {
         let request =
-            FilterRequest { fingerprint: Some(fingerprint.clone()), ..FilterRequest::default() };
+            FilterRequest { group: Some(fingerprint.clone()), ..FilterRequest::default() };
         Query::List(Box::new(request), Order::Newest, Start::First)
     };
-    all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
+    all.push(("--group, common", of(largest.first().context("there is no group")?)));
     let mut answered = Vec::with_capacity(all.len() + 1);
     for (name, question) in &all {
         answered.push(ask(store, name, question, rounds).await?);
@@ -151,7 +152,7 @@ async fn ask(
         rows = match question {
             Query::List(request, order, _) => {
                 let now = status::clock(store).await?;
-                let filter = request.read(store, false, now).await?;
+                let filter = request.read_failures(store, FailureScope::default(), now).await?;
                 list_page(store, &filter, *order, start, PAGE_ROWS).await?.0.len()
             }
             Query::Show => {
@@ -166,7 +167,7 @@ async fn ask(
                     None => None,
                 };
                 let filter = GroupFilter { job, ..GroupFilter::default() };
-                groups::list(store, &filter, *order, PAGE_ROWS, None).await?.len()
+                groups::list(store, &filter, *order, None, PAGE_ROWS, None).await?.items.len()
             }
         };
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
@@ -175,7 +176,7 @@ async fn ask(
     let plans = match question {
         Query::List(request, order, _) => {
             let now = status::clock(store).await?;
-            let filter = request.read(store, false, now).await?;
+            let filter = request.read_failures(store, FailureScope::default(), now).await?;
             explain(store, &filter, *order, start, PAGE_ROWS).await?
         }
         _ => Vec::new(),

@@ -219,6 +219,11 @@ impl Platform {
         }
     }
 
+    /// Runs a `sexton` command that lists, and returns the rows of its page.
+    pub async fn sexton_items(&self, args: &[&str]) -> serde_json::Value {
+        self.sexton_json(args).await["items"].take()
+    }
+
     /// Applies a jobs file of this content through `sexton jobs apply`.
     pub async fn apply(&self, jobs_toml: &str) -> Result<()> {
         let path = self.write("jobs", jobs_toml)?;

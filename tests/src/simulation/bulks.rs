@@ -77,7 +77,7 @@ impl Simulation<'_> {
         };
         let filter = self.filter(kind, target).await?;
         let such =
-            self.rows.values().filter(|row| row.state == kind.from()).take(MAX_NAMED_EXECUTIONS);
+            self.rows.values().filter(|row| kind.acts_on(row.state)).take(MAX_NAMED_EXECUTIONS);
         let named: Vec<(ExecutionId, AttemptNumber)> =
             such.map(|row| (row.id, row.attempt)).collect();
         let selection = match target {

@@ -22,7 +22,7 @@ const PAGE_ACTIONS: i64 = 1_000;
 /// As which text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
-    /// A JSON document a line
+    /// One JSON document on each line
     Jsonl,
     /// Comma-separated values with a heading
     Csv,
@@ -33,16 +33,16 @@ pub enum Format {
 pub struct Export {
     #[command(flatten)]
     selector: Selector,
-    /// As which text
+    /// Format of the lines
     #[arg(long, value_enum, default_value = "jsonl")]
     format: Format,
-    /// Only what is behind this one: the last of an export before
+    /// Only actions after the one with this number: the last of an earlier export
     #[arg(long, value_name = "ID", default_value_t = 0)]
     after: i64,
-    /// All that can be seen now, though what is being recorded may be missing among it
+    /// Do not wait for actions that are being recorded; some may be missing
     #[arg(long)]
     unsettled: bool,
-    /// With what before and after hold under names such as password or token
+    /// Write values that look like secrets, which are masked otherwise
     #[arg(long)]
     unmasked: bool,
 }

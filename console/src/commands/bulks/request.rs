@@ -7,9 +7,8 @@ use clap::Args;
 use serde_json::json;
 use sexton_model::bulk::BulkKind;
 use sexton_model::rate::Rate;
-use sexton_operations::bulks::request::{BulkAction, Verifier, preview};
+use sexton_operations::bulks::request::{BulkAction, BulkPreview, Verifier};
 use sexton_operations::bulks::verify::{Verification, verify_all};
-use sexton_operations::failed::selection::Selection;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::bulk::{MAX_PREVIEW_EXECUTIONS, Preview};
@@ -28,33 +27,32 @@ const MAX_NAMED: usize = 10;
 /// How it is asked for.
 #[derive(Debug, Args, Default)]
 pub struct BulkOptions {
-    /// Only show what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// How fast, as in 50/s, 10/m or 1000/h; default: as fast as the tickets are published
+    /// Maximum rate, such as 50/s, 10/m or 1000/h; default: as fast as the platform can
     #[arg(long)]
     pub rate: Option<Rate>,
-    /// Do not wait until it is done
+    /// Do not wait for the end
     #[arg(long)]
     pub detach: bool,
 }
 
-/// Previews, asks, writes the bulk, and watches it.
+/// Shows the preview, asks for confirmation, creates the bulk, and watches it.
 ///
 /// # Errors
 ///
 /// [`Failure`]; [`Failure::Unconfirmed`] when nobody said yes, and nothing was asked for.
 pub(in crate::commands) async fn request_bulk(
     store: &Store,
-    selection: &Selection,
+    bulk: &BulkPreview,
     action: BulkAction<'_>,
     options: &BulkOptions,
     session: &Session,
 ) -> Result<(), Failure> {
-    let bulk = preview(store, selection).await?;
     let counts = &bulk.counts;
     if options.dry_run {
         if session.out.is_json() {
@@ -120,6 +118,13 @@ fn render_preview(
     let now = preview.previewed_at;
     let mut facts = Facts::default();
     facts.add("what", format!("{} will be {}", describe_count(preview), kind.done()));
+    if kind == BulkKind::Cancel {
+        let (running, waiting) = (preview.running, preview.count.saturating_sub(preview.running));
+        facts.add(
+            "of these",
+            format!("{waiting} wait and end at once, {running} run and are ended by their workers"),
+        );
+    }
     facts.add_optional("first", preview.oldest.map(|at| ago(at, now)));
     facts.add_optional("last", preview.newest.map(|at| ago(at, now)));
     facts.add("jobs", join_counts(&preview.jobs));

@@ -3,43 +3,41 @@
 use chrono::{DateTime, Utc};
 use sexton_operations::execution_ids;
 use sexton_operations::executions::details::{self, MAX_ATTEMPTS};
-use sexton_operations::executions::list::{self, ExecutionRequest, read_conditions};
-use sexton_store::executions::Execution;
+use sexton_operations::executions::list::{self, ExecutionPage};
+use sexton_operations::paging::Page;
+use sexton_store::executions::{Execution, MAX_WALKED_EXECUTIONS};
 
 use super::{List, Show, history, render_actions, table};
 use crate::failure::Failure;
+use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{self, Cell, Facts, Tone, ago};
 
 pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
-    let params = read_conditions(&arguments.params)?;
+    let PageOptions { limit, cursor } = &arguments.page;
+    let after = list::read_cursor(cursor.as_deref())?;
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let request = ExecutionRequest {
-        job: arguments.job.as_deref(),
-        states: &arguments.state,
-        since: arguments.since.as_deref(),
-        until: arguments.until.as_deref(),
-        params: &params,
-        worker: arguments.worker.as_deref(),
-        before: arguments.before.as_deref(),
-    };
-    let filter = request.read(&store, now).await?;
-    let found = list::list(&store, &filter, arguments.limit).await?;
+    let request = arguments.filter.request();
+    let filter = request.read_executions(&store, &arguments.state, now).await?;
+    let ExecutionPage { page, is_cut_short } = list::list(&store, &filter, after, *limit).await?;
     if session.out.is_json() {
-        return session.out.document(&found);
+        return session.out.document(&page);
     }
-    if found.is_empty() {
-        return session.out.print("There are no such executions.");
+    let Page { items: found, next_cursor } = page;
+    if !found.is_empty() {
+        session.out.table(table(&found, now))?;
+    } else if is_cut_short {
+        session.out.print("There are no such executions among those looked at.")?;
+    } else {
+        session.out.print("There are no such executions.")?;
     }
-    let now = session.now(&store).await?;
-    session.out.table(table(&found, now))?;
-    if found.len() as i64 == arguments.limit
-        && let Some(last) = found.last()
-    {
-        session.out.print(format!("There may be more: add --before {}", last.id))?;
+    if is_cut_short {
+        session.out.print(format!(
+            "{MAX_WALKED_EXECUTIONS} executions were looked at; the next page looks at older ones."
+        ))?;
     }
-    Ok(())
+    render_next(next_cursor.as_ref(), session)
 }
 
 /// Shows one execution.

@@ -1,28 +1,25 @@
 //! `sexton failed requeue`, `discard` and `restore`: of one or of several, each by itself; of many, as a bulk.
-//!
-//! Several are not one transaction: what can be done is done, what cannot is reported, and the exit
-//! status is that of the worst. Doing it again does only the rest.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sexton_model::bulk::BulkKind;
-use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::id::AttemptNumber;
 use sexton_model::pool::PoolName;
 use sexton_operations::bulks::request::{
-    BulkAction, Verifier, check_discarded, create_restore, find_discarding,
+    BulkAction, Verifier, check_discarded, create_restore, find_discarding, preview,
 };
 use sexton_operations::bulks::verified_requeue;
-use sexton_operations::error::{InvalidRequest, OperationError};
+use sexton_operations::error::InvalidRequest;
 use sexton_operations::failed::actions::{self, check_pool};
-use sexton_operations::failed::selection::Selection;
+use sexton_operations::selection::Selection;
 use sexton_store::Store;
 use sexton_store::operator::RequeueOptions;
 
 use super::{Discard, Requeue, Restore};
 use crate::commands::bulks::{follow, request_bulk};
+use crate::commands::report::{ActionResult, Report};
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::show::Progress;
 
 pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
@@ -49,7 +46,8 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         selection => {
             let (kind, canary, rate) = (BulkKind::Requeue, arguments.canary, options.rate);
             let action = BulkAction { kind, canary, pool, verify, rate, reason };
-            return request_bulk(&store, &selection, action, options, session).await;
+            let bulk = preview(&store, &selection).await?;
+            return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
     if seen.is_some() && ids.len() > 1 {
@@ -65,9 +63,10 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         return follow_verified(&store, id, options.detach, session).await;
     }
     let terms = RequeueOptions { pool, unverified: with_verify_task > 0 };
-    let mut report = Report::new("requeued", "pending", ids.len());
+    let mut report = Report::new("requeued", ids.len());
     for id in ids {
-        report.add(id, actions::requeue(&store, id, seen, terms, by).await)?;
+        let done = actions::requeue(&store, id, seen, terms, by).await;
+        report.add(id, done.map(|()| ActionResult { state: "pending", text: "is requeued" }))?;
     }
     report.render(session)
 }
@@ -94,14 +93,16 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
         Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
             let action = BulkAction::new(BulkKind::Discard, options.rate, Some(reason));
-            return request_bulk(&store, &selection, action, options, session).await;
+            let bulk = preview(&store, &selection).await?;
+            return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
     confirm(&format!("{} {noun} will be given up", ids.len()), options.yes)?;
-    let mut report = Report::new("discarded", "discarded", ids.len());
+    let mut report = Report::new("discarded", ids.len());
     for id in ids {
-        report.add(id, actions::discard(&store, id, &session.actor, reason).await)?;
+        let done = actions::discard(&store, id, &session.actor, reason).await;
+        report.add(id, done.map(|()| ActionResult { state: "discarded", text: "is discarded" }))?;
     }
     report.render(session)
 }
@@ -118,12 +119,14 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
         Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
             let action = BulkAction::new(BulkKind::Restore, options.rate, reason);
-            return request_bulk(&store, &selection, action, options, session).await;
+            let bulk = preview(&store, &selection).await?;
+            return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
-    let mut report = Report::new("restored", "failed", ids.len());
+    let mut report = Report::new("restored", ids.len());
     for id in ids {
-        report.add(id, actions::restore(&store, id, &session.actor, reason).await)?;
+        let done = actions::restore(&store, id, &session.actor, reason).await;
+        report.add(id, done.map(|()| ActionResult { state: "failed", text: "is restored" }))?;
     }
     report.render(session)
 }
@@ -147,66 +150,4 @@ async fn restore_bulk(
     let by = (&session.actor, arguments.reason.as_deref());
     let restoring = create_restore(store, &bulk, options.rate, by).await?;
     follow(store, restoring, options.detach, session).await
-}
-
-/// What became of each.
-struct Report {
-    done: &'static str,
-    state: &'static str,
-    results: Vec<(ExecutionId, Option<Failure>)>,
-    progress: Progress,
-}
-
-impl Report {
-    fn new(done: &'static str, state: &'static str, total: usize) -> Self {
-        Self { done, state, results: Vec::with_capacity(total), progress: Progress::new(total) }
-    }
-
-    /// Notes a result. A database that is away is the end: nothing further can be done.
-    fn add(&mut self, id: ExecutionId, result: Result<(), OperationError>) -> Result<(), Failure> {
-        self.progress.step();
-        match result.map_err(Failure::from) {
-            Err(failure @ (Failure::Unreachable(_) | Failure::Schema(_))) => {
-                let before = self.results.iter().filter(|(_, failure)| failure.is_none()).count();
-                Err(Failure::Unreachable(format!(
-                    "{failure}; {before} were {} before that, whether {id} was is not known",
-                    self.done
-                )))
-            }
-            result => {
-                self.results.push((id, result.err()));
-                Ok(())
-            }
-        }
-    }
-
-    /// Says what became of each; the array of `--json` has them all, whatever the status.
-    fn render(self, session: &Session) -> Result<(), Failure> {
-        // Gone from the terminal before the answer is written there.
-        drop(self.progress);
-        let done = self.results.iter().filter(|(_, failure)| failure.is_none());
-        if session.out.is_json() {
-            let results = self.results.iter().map(|(id, failure)| match failure {
-                None => json!({"id": id, "done": true, "state": self.state, "error": null}),
-                Some(failure) => {
-                    json!({"id": id, "done": false, "state": null, "error": failure.to_string()})
-                }
-            });
-            session.out.document(&results.collect::<Value>())?;
-        } else {
-            done.map(|(id, _)| id)
-                .try_for_each(|id| session.out.print(format!("{id} is {}.", self.done)))?;
-        }
-        let failures: Vec<&Failure> =
-            self.results.iter().filter_map(|(_, failure)| failure.as_ref()).collect();
-        let Some(exit) = failures.iter().map(|failure| failure.exit()).max() else {
-            return Ok(());
-        };
-        let mut message: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        if self.results.len() > 1 {
-            let (left, total) = (failures.len(), self.results.len());
-            message.push(format!("{left} of {total} were not {}", self.done));
-        }
-        Err(Failure::Reported { exit, message: message.join("\n") })
-    }
 }

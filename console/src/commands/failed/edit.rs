@@ -25,34 +25,34 @@ const MAX_LISTED_CHANGES: usize = 50;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 pub struct Edit {
-    /// The execution's id, or its beginning as far as it is unique
+    /// Id of the execution, or a unique beginning of it
     id: String,
-    /// The params it is to have: a JSON object, @FILE or - for standard input; without it, and without
-    /// --pool, an editor ($VISUAL, $EDITOR) opens those it has
+    /// New params: a JSON object, @FILE, or - for standard input; without --params and --pool, an editor
+    /// ($VISUAL, $EDITOR) opens the current ones
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// The pool it is to have
+    /// New pool
     #[arg(long, value_name = "POOL")]
     pool: Option<PoolName>,
-    /// That pool though no worker consumes from it
+    /// Use that pool even if no worker consumes from it
     #[arg(long)]
     force: bool,
-    /// Why, for the audit
+    /// Reason, recorded in the audit log
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
-    /// Only if this attempt is still the next
+    /// Only if this is still the number of the next attempt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     attempt: Option<i32>,
     /// Leave it failed; `failed requeue` runs it later
     #[arg(long)]
     no_requeue: bool,
-    /// Run it without asking its job's verify task first; the audit says so
+    /// Skip the verify task of its job; the audit log records it
     #[arg(long)]
     no_verify: bool,
-    /// Only show which places would change
+    /// Show what would change, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }

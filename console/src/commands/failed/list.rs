@@ -2,17 +2,19 @@
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
-use serde_json::Value;
 use sexton_model::failures::{FailureFilter, Order};
 use sexton_operations::failed::list::{
-    LeftOut, Page, document, is_complete, left_out, page, read_cursor,
+    LeftOut, document, is_complete, left_out, page, read_cursor,
 };
+use sexton_operations::filter::FailureScope;
+use sexton_operations::paging::Page;
 use sexton_store::Store;
 use sexton_store::failures::FailedExecution;
 
-use super::selector::FilterArguments;
+use super::selector::MutedOption;
 use crate::failure::Failure;
 use crate::muted::describe_muted;
+use crate::options::{FilterOptions, PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Table, ago, line};
 
@@ -23,27 +25,25 @@ const MAX_MESSAGE_CHARS: usize = 200;
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
-    filter: FilterArguments,
-    /// Those that were discarded instead
+    filter: FilterOptions,
+    #[command(flatten)]
+    muted: MutedOption,
+    /// List discarded executions instead
     #[arg(long)]
     discarded: bool,
-    /// In which order of their failures
+    /// Order of the failures
     #[arg(long, value_enum, default_value_t = Sort::Newest)]
     sort: Sort,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only those behind this: the cursor that the page before ended with
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// The order of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Sort {
-    /// The last failure first
+    /// The latest failure first
     Newest,
-    /// The first failure first
+    /// The oldest failure first
     Oldest,
 }
 
@@ -58,15 +58,16 @@ impl List {
 
 pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failure> {
     let order = arguments.order();
-    let after = arguments.after.as_deref().map(|text| read_cursor(text, order)).transpose()?;
+    let PageOptions { limit, cursor } = &arguments.page;
+    let after = read_cursor(cursor.as_deref(), order)?;
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = arguments.filter.request().read(&store, arguments.discarded, now).await?;
-    let Page { rows, next } = page(&store, &filter, order, after, arguments.limit).await?;
+    let scope = FailureScope { discarded: arguments.discarded, muted: arguments.muted.muted };
+    let filter = arguments.filter.request().read_failures(&store, scope, now).await?;
+    let Page { items: rows, next_cursor } = page(&store, &filter, order, after, *limit).await?;
     if session.out.is_json() {
-        let documents =
-            rows.iter().map(|row| document(row, order)).collect::<Result<Value, _>>()?;
-        session.out.document(&documents)?;
+        let items = rows.iter().map(document).collect::<Result<Vec<_>, _>>()?;
+        session.out.document(&Page { items, next_cursor })?;
         return render_left_out(&store, &filter, session).await;
     }
     if rows.is_empty() {
@@ -74,9 +75,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     } else {
         session.out.table(table(&rows, now))?;
     }
-    if let Some(next) = next {
-        session.out.print(format!("There may be more: add --after {next}"))?;
-    }
+    render_next(next_cursor.as_ref(), session)?;
     render_left_out(&store, &filter, session).await?;
     render_incomplete(&store, session).await
 }

@@ -19,8 +19,8 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
     let job = job_names::find(&store, &arguments.name).await?;
     let request = BackfillRequest {
         job: &arguments.name,
-        from: &arguments.from,
-        to: arguments.to.as_deref(),
+        since: &arguments.since,
+        until: arguments.until.as_deref(),
         zone: arguments.tz,
         rate: arguments.rate,
         allow_overlap: arguments.overlap.is_some(),
@@ -71,8 +71,8 @@ fn render(
         return session.out.document(&json!({
             "job_name": arguments.name,
             "dry_run": arguments.dry_run,
-            "from": range.from,
-            "to": range.to,
+            "since": range.since,
+            "until": range.until,
             "rate": arguments.rate.map(|rate| rate.to_string()),
             "overlap_override": arguments.overlap.is_some().then_some("allow"),
             "made": sum.made,
@@ -105,10 +105,10 @@ fn render(
         let at = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
         format!(
             "{made} firings are claimed, {known} had an execution. How they go: sexton jobs explain {} \
-             --from {} --to {}",
+             --since {} --until {}",
             arguments.name,
-            at(range.from),
-            at(range.to)
+            at(range.since),
+            at(range.until)
         )
     })
 }

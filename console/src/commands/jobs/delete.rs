@@ -56,7 +56,7 @@ fn render(deleted: &Deleted, arguments: &Delete, session: &Session) -> Result<()
         return session.out.print(format!("Nothing was written; {what}."));
     }
     session.out.print(format!(
-        "{0} is deleted, and its name is free. What it ran stays: `sexton jobs explain {0} --from …`, \
+        "{0} is deleted, and its name is free. What it ran stays: `sexton jobs explain {0} --since …`, \
          `sexton executions list --job {0}`.",
         arguments.name
     ))

@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::zone::Zone;
+use sexton_operations::instants::TimeRangeRequest;
 use sexton_operations::job_names;
 use sexton_operations::ledger::{Answer, ExplainedFiring, FiringRequest, FiringSelector, explain};
-use sexton_store::ledger::zone_of;
+use sexton_store::ledger::{MAX_FIRINGS, zone_of};
 
 use super::Explain;
 use crate::failure::Failure;
+use crate::options::render_next;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, instant, line, precise};
 
@@ -21,10 +23,13 @@ pub(super) async fn run(arguments: &Explain, session: &Session) -> Result<(), Fa
     let zone = arguments.tz.unwrap_or_else(|| zone_of(&job));
     let request = FiringRequest {
         at: arguments.at.as_deref(),
-        from: arguments.from.as_deref(),
-        to: arguments.to.as_deref(),
+        range: TimeRangeRequest {
+            since: arguments.since.as_deref(),
+            until: arguments.until.as_deref(),
+        },
+        cursor: arguments.page.cursor.as_deref(),
         zone: Some(zone),
-        limit: arguments.limit,
+        limit: usize::try_from(arguments.page.limit).unwrap_or(MAX_FIRINGS),
     };
     let selector = request.read(&job, session.now(&store).await?)?;
     let answer = explain(&store, &job, selector, None).await?;
@@ -37,12 +42,12 @@ pub(super) async fn run(arguments: &Explain, session: &Session) -> Result<(), Fa
     match (selector, answer.firings.as_slice()) {
         (FiringSelector::At(_), [firing]) => render_firing(firing, &answer, zone, session),
         (FiringSelector::At(at), _) => render_no_firing(at, &answer, zone, session),
-        (FiringSelector::Between { .. }, []) => session.out.print(format!(
-            "There are no firings from {} to {}.",
-            instant(answer.from),
-            instant(answer.to)
+        (FiringSelector::Range { since, until, .. }, []) => session.out.print(format!(
+            "There are no firings from {} until {}.",
+            instant(since),
+            instant(until)
         )),
-        (FiringSelector::Between { .. }, firings) => render_range(firings, &answer, zone, session),
+        (FiringSelector::Range { .. }, firings) => render_range(firings, &answer, zone, session),
     }
 }
 
@@ -122,13 +127,7 @@ fn render_range(
         ]);
     }
     session.out.table(table)?;
-    match answer.next {
-        None => Ok(()),
-        Some(next) => session.out.print(format!(
-            "There are more: the next is {0}; go on with --from {0}.",
-            next.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
-        )),
-    }
+    render_next(answer.next_cursor.as_ref(), session)
 }
 
 fn disposition_cell(word: &str) -> Cell {

@@ -4,11 +4,13 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::duration;
 use sexton_operations::jobs::details::{self, JobDetails, JobPage};
+use sexton_operations::paging::Page;
 use sexton_store::jobs::{Job, JobFilter};
 
 use super::{List, Status};
 use crate::commands::executions as execution_commands;
 use crate::failure::Failure;
+use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{self, Cell, Facts, Table, Tone, ago, instant, roughly};
 
@@ -18,13 +20,13 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
         Status::Active => "active".to_owned(),
         Status::Paused => "paused".to_owned(),
     });
-    let filter =
-        JobFilter { names: None, containing: arguments.name, status, after: arguments.after };
-    let page = details::list(&store, &filter, arguments.deleted, arguments.limit).await?;
+    let filter = JobFilter { names: None, containing: arguments.name, status, after: None };
+    let PageOptions { limit, cursor } = arguments.page;
+    let page = details::list(&store, filter, arguments.deleted, cursor.as_deref(), limit).await?;
     if session.out.is_json() {
-        return session.out.document(&page.documents()?);
+        return session.out.document(&page.document()?);
     }
-    let JobPage { jobs: found, last } = page;
+    let JobPage { jobs: Page { items: found, next_cursor }, last } = page;
     if found.is_empty() {
         return session
             .out
@@ -52,13 +54,7 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
         table.row(cells.into_iter().chain([state, when]).collect());
     }
     session.out.table(table)?;
-    if !arguments.deleted
-        && found.len() as i64 == arguments.limit
-        && let Some(last) = found.last()
-    {
-        session.out.print(format!("There may be more: add --after {}", last.name))?;
-    }
-    Ok(())
+    render_next(next_cursor.as_ref(), session)
 }
 
 pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {

@@ -84,7 +84,7 @@ impl fmt::Display for FailureFilter {
             ("--task-type", self.task_type.clone()),
             ("--pool", self.pool.clone()),
             ("--error-class", self.error_class.clone()),
-            ("--fingerprint", self.fingerprint.map(|fingerprint| fingerprint.to_string())),
+            ("--group", self.fingerprint.map(|fingerprint| fingerprint.to_string())),
             ("--worker", self.worker.clone()),
             ("--text", self.text.clone()),
             ("--since", self.since.map(at)),

@@ -9,6 +9,7 @@ use super::blocked_questions::find_blocked;
 use super::watch::find;
 use crate::actor::Actor;
 use crate::error::{BulkAction, Conflict, NotFound, OperationError};
+use crate::paging::{Cursor, Page, PagedList};
 
 /// Maximum number of refused executions in one answer.
 const MAX_REFUSED: i64 = 100;
@@ -24,17 +25,19 @@ pub struct BulkDetails {
     pub waits: Option<BlockedQuestions>,
 }
 
-/// Lists at most `limit` bulks with smaller numbers than `before`, the newest first.
+/// Returns a page of at most `limit` bulks behind `cursor`, the newest first.
 ///
 /// # Errors
 ///
-/// Those of the database.
+/// [`crate::error::InvalidRequest`] for a cursor of another list, and those of the database.
 pub async fn list(
     store: &Store,
-    before: Option<i64>,
+    cursor: Option<&str>,
     limit: i64,
-) -> Result<Vec<Bulk>, OperationError> {
-    Ok(bulk::list(store, before, limit).await?)
+) -> Result<Page<Bulk>, OperationError> {
+    let before = Cursor::read(PagedList::Bulks, cursor)?;
+    let rows = bulk::list(store, before, limit + 1).await?;
+    Ok(Page::from_rows(rows, limit, PagedList::Bulks, |bulk| bulk.id))
 }
 
 /// Returns why the questions of these bulks are blocked, by the bulk's number.

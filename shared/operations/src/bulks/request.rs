@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 use sexton_model::bulk::BulkKind;
+use sexton_model::execution_filter::ExecutionFilter;
+use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk, Preview};
@@ -10,7 +12,7 @@ use sexton_store::{Store, failures, status};
 use super::watch::find;
 use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, OperationError};
-use crate::failed::selection::{Selection, current_attempts};
+use crate::selection::{Selection, current_attempts};
 
 /// Who checks whether an effect has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +82,10 @@ enum Targets {
 /// # Errors
 ///
 /// [`OperationError::Failed`] for a filter before older failures are fully backfilled: it would miss some.
-pub async fn preview(store: &Store, selection: &Selection) -> Result<BulkPreview, OperationError> {
+pub async fn preview(
+    store: &Store,
+    selection: &Selection<FailureFilter>,
+) -> Result<BulkPreview, OperationError> {
     match selection {
         Selection::Filter(filter) => {
             if !failures::is_backfilled(store).await? {
@@ -91,13 +96,33 @@ pub async fn preview(store: &Store, selection: &Selection) -> Result<BulkPreview
             let counts = bulk::preview(store, filter, None).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
-        Selection::Ids(ids) => {
-            let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
-            let counts = bulk::preview_ids(store, &raw).await?;
-            let targets = Targets::Ids(current_attempts(store, ids).await?);
-            Ok(BulkPreview { counts, targets })
-        }
+        Selection::Ids(ids) => preview_ids(store, ids).await,
     }
+}
+
+/// Previews a bulk that cancels this selection; changes nothing. A filter selects executions that wait or run.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn preview_cancel(
+    store: &Store,
+    selection: &Selection<ExecutionFilter>,
+) -> Result<BulkPreview, OperationError> {
+    match selection {
+        Selection::Filter(filter) => {
+            let counts = bulk::preview_cancel(store, filter, None).await?;
+            Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
+        }
+        Selection::Ids(ids) => preview_ids(store, ids).await,
+    }
+}
+
+async fn preview_ids(store: &Store, ids: &[ExecutionId]) -> Result<BulkPreview, OperationError> {
+    let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
+    let counts = bulk::preview_ids(store, &raw).await?;
+    let targets = Targets::Ids(current_attempts(store, ids).await?);
+    Ok(BulkPreview { counts, targets })
 }
 
 impl BulkPreview {
@@ -113,8 +138,8 @@ impl BulkPreview {
         Ok(())
     }
 
-    /// Creates the previewed bulk, and returns its number. A filter selects executions that had failed by the
-    /// preview.
+    /// Creates the previewed bulk, and returns its number. A filter selects executions that had failed (to be
+    /// cancelled: been claimed) by the preview.
     ///
     /// A crash before the commit leaves nothing; after it, the schedulers carry the bulk out.
     ///

@@ -99,6 +99,7 @@ pub fn summary(bulk: &Bulk) -> String {
     let done = match bulk.kind.as_str() {
         "discard" => "discarded",
         "restore" => "restored",
+        "cancel" => "cancelled",
         _ => "requeued",
     };
     let mut parts = vec![format!("{} of {} {done}", bulk.done, bulk.selected)];

@@ -1,25 +1,16 @@
 //! Pages of failed or discarded executions.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sexton_model::failures::{FailureFilter, Order, PageCursor, mask_secrets};
 use sexton_store::Store;
 use sexton_store::failures::{self, FailedExecution, MutedMatches};
 use sexton_store::{StoreError, failures::count_muted};
 
 use crate::error::{InvalidRequest, OperationError};
-use crate::text::line;
+use crate::paging::{Cursor, Page, PagedList};
 
 /// Maximum number of muted executions counted beside a page, which the count must not slow down.
 const MAX_COUNTED: u64 = 1_000;
-
-/// A page, and where the next one begins.
-#[derive(Debug)]
-pub struct Page {
-    /// The executions, in the requested order.
-    pub rows: Vec<FailedExecution>,
-    /// The cursor of the next page; `None`: this is the last.
-    pub next: Option<PageCursor>,
-}
 
 /// The matches that a page leaves out because their groups are muted.
 #[derive(Debug)]
@@ -30,19 +21,21 @@ pub enum LeftOut {
     Uncounted,
 }
 
+const fn list_of(order: Order) -> PagedList {
+    match order {
+        Order::Newest => PagedList::NewestFailures,
+        Order::Oldest => PagedList::OldestFailures,
+    }
+}
+
 /// Parses the cursor of a previous page, which must have the same order.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] of the field `after`.
-pub fn read_cursor(text: &str, order: Order) -> Result<PageCursor, InvalidRequest> {
-    let cursor: PageCursor = text.parse().map_err(|problem| {
-        InvalidRequest::field("after", format!("{:?} {problem}", line(text, 60)))
-    })?;
-    if cursor.order != order {
-        return Err(InvalidRequest::WrongOrder);
-    }
-    Ok(cursor)
+/// [`InvalidRequest`] of the field `cursor`.
+pub fn read_cursor(text: Option<&str>, order: Order) -> Result<Option<PageCursor>, InvalidRequest> {
+    let position = Cursor::read(list_of(order), text)?;
+    Ok(position.map(|(at, id)| PageCursor { order, at, id }))
 }
 
 /// Returns a page of at most `limit` executions.
@@ -56,9 +49,10 @@ pub async fn page(
     order: Order,
     after: Option<PageCursor>,
     limit: i64,
-) -> Result<Page, OperationError> {
-    let (rows, next) = failures::list_page(store, filter, order, after, limit).await?;
-    Ok(Page { rows, next })
+) -> Result<Page<FailedExecution>, OperationError> {
+    let (items, next) = failures::list_page(store, filter, order, after, limit).await?;
+    let next_cursor = next.map(|next| Cursor::behind(list_of(order), &(next.at, next.id)));
+    Ok(Page { items, next_cursor })
 }
 
 /// Counts the matches that a list of `filter` leaves out.
@@ -83,16 +77,14 @@ pub async fn is_complete(store: &Store) -> Result<bool, OperationError> {
     Ok(failures::is_backfilled(store).await?)
 }
 
-/// Returns the row's columns, its worker, and the cursor behind it; with the params masked.
+/// Returns the row's columns and its worker, with the params masked.
 ///
 /// # Errors
 ///
 /// [`OperationError::Failed`], which never happens: every part is JSON.
-pub fn document(row: &FailedExecution, order: Order) -> Result<Value, OperationError> {
+pub fn document(row: &FailedExecution) -> Result<Value, OperationError> {
     let mut document = serde_json::to_value(row)
         .map_err(|error| OperationError::Failed(format!("the answer is no JSON: {error}")))?;
     document["params"] = mask_secrets(&row.execution.params);
-    let cursor = row.execution.finished_at.map(|at| PageCursor { order, at, id: row.execution.id });
-    document["cursor"] = json!(cursor.map(|cursor| cursor.to_string()));
     Ok(document)
 }

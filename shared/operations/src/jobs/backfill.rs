@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 use crate::error::{InvalidRequest, OperationError};
-use crate::{instants, job_names};
+use crate::instants::{self, TimeRangeRequest};
+use crate::job_names;
 
 /// Maximum number of firings examined.
 const MAX_FIRINGS: u64 = 100_000;
@@ -29,9 +30,9 @@ pub struct BackfillRequest<'a> {
     /// The job's name.
     pub job: &'a str,
     /// Firings at or after this.
-    pub from: &'a str,
-    /// Firings at or before this, not in the future; `None`: until now.
-    pub to: Option<&'a str>,
+    pub since: &'a str,
+    /// Firings before this, not in the future; `None`: until now.
+    pub until: Option<&'a str>,
     /// The zone of times without an offset; `None`: the job's.
     pub zone: Option<Zone>,
     /// How many become due per time; `None`: all at once.
@@ -46,9 +47,9 @@ pub struct BackfillRequest<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct BackfillRange<'a> {
     /// The first instant.
-    pub from: DateTime<Utc>,
-    /// The last instant, included.
-    pub to: DateTime<Utc>,
+    pub since: DateTime<Utc>,
+    /// The instant behind the last one.
+    pub until: DateTime<Utc>,
     request: BackfillRequest<'a>,
 }
 
@@ -60,12 +61,9 @@ impl<'a> BackfillRequest<'a> {
     /// [`InvalidRequest`] for an instant that cannot be read.
     pub fn read(self, job: &Job, now: DateTime<Utc>) -> Result<BackfillRange<'a>, InvalidRequest> {
         let zone = self.zone.unwrap_or_else(|| zone_of(job));
-        let read = |field, text: &str| {
-            instants::parse_in_zone(text, zone, now)
-                .map_err(|error| InvalidRequest::field(field, error.to_string()))
-        };
-        let to = self.to.map(|to| read("to", to)).transpose()?;
-        Ok(BackfillRange { from: read("from", self.from)?, to: to.unwrap_or(now), request: self })
+        let texts = TimeRangeRequest { since: Some(self.since), until: self.until };
+        let (since, until) = texts.read_until_now(zone, now)?;
+        Ok(BackfillRange { since, until, request: self })
     }
 }
 
@@ -107,8 +105,8 @@ impl BackfillRange<'_> {
         let claimed_by = actor.process();
         let request = Backfill {
             job: self.request.job,
-            from: self.from,
-            to: self.to,
+            from: self.since,
+            to: instants::last_before(self.until),
             rate: self.request.rate,
             allow_overlap: self.request.allow_overlap,
             claimed_by: &claimed_by,

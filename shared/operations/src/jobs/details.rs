@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use sexton_model::execution_filter::ExecutionFilter;
+use sexton_model::id::JobId;
 use sexton_model::plan::Timetable;
 use sexton_store::Store;
-use sexton_store::executions::{self, Execution, ExecutionFilter};
+use sexton_store::executions::{self, Execution};
 use sexton_store::gaps::{self, Gap};
 use sexton_store::jobs::{self, Job, JobFilter, LastExecution};
 use sexton_store::operator::{self, OperatorAction};
@@ -14,6 +16,7 @@ use uuid::Uuid;
 
 use crate::error::OperationError;
 use crate::job_names;
+use crate::paging::{Cursor, Page, PagedList};
 use crate::secrets::{mask_actions, mask_executions};
 
 /// Number of a job's past and future entries shown.
@@ -23,46 +26,52 @@ const MAX_SHOWN: i64 = 5;
 #[derive(Debug)]
 pub struct JobPage {
     /// The jobs, by name; deleted ones by deletion, the latest first.
-    pub jobs: Vec<Job>,
+    pub jobs: Page<Job>,
     /// The last execution of each, by the job's id.
     pub last: HashMap<Uuid, LastExecution>,
 }
 
-/// Lists at most `limit` jobs, or deleted jobs.
+/// Returns a page of at most `limit` jobs, or deleted jobs, behind `cursor`.
 ///
 /// # Errors
 ///
-/// Those of the database.
+/// [`crate::error::InvalidRequest`] for a cursor of another list, and those of the database.
 pub async fn list(
     store: &Store,
-    filter: &JobFilter,
+    mut filter: JobFilter,
     deleted: bool,
+    cursor: Option<&str>,
     limit: i64,
 ) -> Result<JobPage, OperationError> {
     let jobs = if deleted {
-        jobs::list_deleted(store, filter, limit).await?
+        let (list, after) = (PagedList::DeletedJobs, Cursor::read(PagedList::DeletedJobs, cursor)?);
+        let rows = jobs::list_deleted(store, &filter, after, limit + 1).await?;
+        Page::from_rows(rows, limit, list, |job| (job.deleted_at, job.id))
     } else {
-        jobs::list(store, filter, limit).await?
+        filter.after = Cursor::read(PagedList::Jobs, cursor)?;
+        let rows = jobs::list(store, &filter, limit + 1).await?;
+        Page::from_rows(rows, limit, PagedList::Jobs, |job| job.name.clone())
     };
-    let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
+    let ids: Vec<_> = jobs.items.iter().map(|job| job.id).collect();
     let last = jobs::last_executions(store, &ids).await?;
     let last = last.into_iter().map(|last| (last.job_id, last)).collect();
     Ok(JobPage { jobs, last })
 }
 
 impl JobPage {
-    /// Each job's columns, and `last_execution`.
+    /// Returns the page as a document: each job's columns, and `last_execution`.
     ///
     /// # Errors
     ///
     /// [`OperationError::Failed`], which never happens: every part is JSON.
-    pub fn documents(&self) -> Result<Vec<Value>, OperationError> {
+    pub fn document(&self) -> Result<Page<Value>, OperationError> {
         let document = |job: &Job| -> Result<Value, OperationError> {
             let mut row = serde_json::to_value(job).map_err(|error| json_error(&error))?;
             row["last_execution"] = json!(self.last.get(&job.id));
             Ok(row)
         };
-        self.jobs.iter().map(document).collect()
+        let items = self.jobs.items.iter().map(document).collect::<Result<_, _>>()?;
+        Ok(Page { items, next_cursor: self.jobs.next_cursor.clone() })
     }
 }
 
@@ -88,8 +97,8 @@ pub struct JobDetails {
 /// [`crate::error::NotFound::Job`] with similar names.
 pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationError> {
     let job = job_names::find_including_deleted(store, name).await?;
-    let filter = ExecutionFilter { job: Some(job.id), ..ExecutionFilter::default() };
-    let mut last_executions = executions::list(store, &filter, MAX_SHOWN).await?;
+    let filter = ExecutionFilter { job: Some(JobId::new(job.id)), ..ExecutionFilter::default() };
+    let mut last_executions = executions::list(store, &filter, None, MAX_SHOWN).await?.executions;
     mask_executions(&mut last_executions);
     let gaps = gaps::list_by_job(store, job.id, MAX_SHOWN).await?;
     let mut actions = operator::list_by_job(store, job.id, MAX_SHOWN).await?;

@@ -9,13 +9,17 @@ use sexton_model::bulk::{
     BulkKind, CanaryVerdict, MAX_BATCH_EXECUTIONS, Pace, advance_pace, allowance, judge_canary,
     reset_pace,
 };
+use sexton_model::id::AttemptNumber;
 use sexton_model::rate::Rate;
+use sexton_model::state::State;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::canary::{CanaryStatus, read_canary_status};
 use super::question::find_edited;
-use super::rows::{OpenItem, find_existing, list_open_items, lock_executions, write_items};
+use super::rows::{
+    LockedExecution, OpenItem, find_existing, list_open_items, lock_executions, write_items,
+};
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::error::parse_column;
 use crate::notifications::Notification;
@@ -203,14 +207,12 @@ async fn execute_items(
         if row.asks { find_edited(connection, bulk, &ordinals).await? } else { HashSet::new() };
     let is_unchanged = |item: &&OpenItem| {
         !edited.contains(&item.ordinal)
-            && locked.get(&item.id.get()).is_some_and(|it| {
-                it.state == row.kind.from().as_str() && it.attempt == item.seen.get()
-            })
+            && locked.get(&item.id.get()).is_some_and(|it| is_actionable(row.kind, it, item.seen))
     };
     let unchanged: Vec<&OpenItem> = items.iter().filter(is_unchanged).collect();
     let seen: Vec<_> = unchanged.iter().map(|item| (item.id, item.seen)).collect();
     let terms = RequeueOptions { pool: row.pool.as_deref(), ..RequeueOptions::default() };
-    let (moved, tickets, after) = apply_transition(connection, row, &seen, terms).await?;
+    let (moved, tickets) = apply_transition(connection, row, &seen, terms).await?;
     let moved: HashSet<Uuid> = moved.into_iter().collect();
     let actions: Vec<NewAction> = locked
         .iter()
@@ -221,7 +223,7 @@ async fn execute_items(
             execution_id: Some(*id),
             reason: row.reason.clone(),
             before: Some(it.before.clone()),
-            after: Some(after.clone()),
+            after: Some(describe_after(row.kind, &it.state, terms)),
         })
         .collect();
     record_bulk_actions(connection, &row.actor, Some(bulk), &actions, row.now).await?;
@@ -239,6 +241,12 @@ async fn execute_items(
             written.push((item.ordinal, "done", None));
         } else if edited.contains(&item.ordinal) && locked.contains_key(&id) {
             let note = "its params were changed after its verify task was asked".to_owned();
+            written.push((item.ordinal, "refused", Some(note)));
+        } else if let Some(it) = locked.get(&id)
+            && row.kind == BulkKind::Cancel
+            && it.is_cancel_requested()
+        {
+            let note = "its cancel was requested before".to_owned();
             written.push((item.ordinal, "refused", Some(note)));
         } else if let Some(row) = locked.get(&id) {
             let note = format!("it was {} at attempt {}", row.state, row.attempt);
@@ -259,7 +267,7 @@ async fn apply_transition(
     row: &BulkRow,
     seen: &[transitions::SeenAttempt],
     terms: RequeueOptions<'_>,
-) -> Result<(Vec<Uuid>, Vec<UnpublishedTicket>, Value), StoreError> {
+) -> Result<(Vec<Uuid>, Vec<UnpublishedTicket>), StoreError> {
     match row.kind {
         BulkKind::Requeue => {
             let relay_after = row.now + chrono::Duration::milliseconds(RELAY_DELAY_MS);
@@ -268,17 +276,42 @@ async fn apply_transition(
             if requeued.waits > 0 {
                 notify(connection, Notification::Jobs).await?;
             }
-            Ok((requeued.ids, requeued.tickets, transitions::after_requeue(terms)))
+            Ok((requeued.ids, requeued.tickets))
         }
         BulkKind::Discard => {
             let ids = transitions::discard(connection, seen, row.now).await?;
-            Ok((ids, Vec::new(), json!({"state": "discarded"})))
+            Ok((ids, Vec::new()))
         }
         BulkKind::Restore => {
             let ids = transitions::restore(connection, seen, row.now).await?;
             notify(connection, Notification::TicketsUnpublished).await?;
-            Ok((ids, Vec::new(), json!({"state": "failed"})))
+            Ok((ids, Vec::new()))
         }
+        BulkKind::Cancel => {
+            let ids: Vec<Uuid> = seen.iter().map(|(id, _)| id.get()).collect();
+            let cancelled = transitions::cancel(connection, &ids, row.now).await?;
+            if !cancelled.requested.is_empty() {
+                notify(connection, Notification::Cancel).await?;
+            }
+            Ok(([cancelled.ended, cancelled.requested].concat(), Vec::new()))
+        }
+    }
+}
+
+/// Returns whether an execution is still as it was when it was selected, as far as its action needs it.
+fn is_actionable(kind: BulkKind, execution: &LockedExecution, seen: AttemptNumber) -> bool {
+    let acts = State::parse(&execution.state).is_some_and(|state| kind.acts_on(state));
+    let is_same = !kind.needs_same_attempt() || execution.attempt == seen.get();
+    acts && is_same && !(kind == BulkKind::Cancel && execution.is_cancel_requested())
+}
+
+/// Returns the audit's description of an execution that was in `state` before.
+fn describe_after(kind: BulkKind, state: &str, terms: RequeueOptions<'_>) -> Value {
+    match kind {
+        BulkKind::Requeue => transitions::after_requeue(terms),
+        BulkKind::Discard => json!({"state": "discarded"}),
+        BulkKind::Restore => json!({"state": "failed"}),
+        BulkKind::Cancel => transitions::after_cancel(state == State::Running.as_str()),
     }
 }
 

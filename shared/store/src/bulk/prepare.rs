@@ -1,8 +1,11 @@
 //! Writes a bulk's items, batch by batch.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sexton_model::bulk::{BulkKind, BulkState};
+use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::failures::FailureFilter;
+use sexton_model::state::State;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -50,9 +53,18 @@ pub async fn prepare(
     let found = if source_bulk.is_some() {
         select::Page::default()
     } else {
-        let filter = parse_filter(&row.selector["filter"])?;
-        let after = row.cursor_at.zip(row.cursor_id);
-        select::page(store, &filter, row.previewed_at, after, limit).await?
+        let (filter, until) = (&row.selector["filter"], row.previewed_at);
+        match kind {
+            BulkKind::Cancel => {
+                let filter: ExecutionFilter = parse_filter(filter)?;
+                select::cancellable_page(store, &filter, until, row.cursor_id, limit).await?
+            }
+            BulkKind::Requeue | BulkKind::Discard | BulkKind::Restore => {
+                let filter: FailureFilter = parse_filter(filter)?;
+                let after = row.cursor_at.zip(row.cursor_id);
+                select::page(store, &filter, until, after, limit).await?
+            }
+        }
     };
     let mut tx = store.begin().await?;
     let locked = sqlx::query_scalar!(
@@ -82,7 +94,7 @@ pub async fn prepare(
 }
 
 /// Refuses a filter of a later version, of which this program would drop conditions and select too much.
-fn parse_filter(filter: &Value) -> Result<FailureFilter, StoreError> {
+fn parse_filter<F: DeserializeOwned>(filter: &Value) -> Result<F, StoreError> {
     serde_json::from_value(filter.clone()).map_err(|_| StoreError::Inconsistent {
         place: "bulks.selector",
         value: filter.to_string(),
@@ -148,21 +160,26 @@ async fn select_by_filter(
     first: &str,
 ) -> Result<SelectedItems, StoreError> {
     let ids: Vec<Uuid> = found.places.iter().map(|place| place.1).collect();
+    let states: Vec<String> = State::ALL
+        .into_iter()
+        .filter(|state| kind.acts_on(*state))
+        .map(|state| state.as_str().to_owned())
+        .collect();
     let selected = sqlx::query_scalar!(
         r#"-- items_of_filter
         WITH i AS (
             INSERT INTO sexton.bulk_items (bulk_id, ordinal, execution_id, seen, state)
             SELECT $1, b.selected + row_number() OVER (ORDER BY p.n), e.id, e.attempt, $3
             FROM sexton.bulks b, unnest($4::uuid[]) WITH ORDINALITY AS p (id, n)
-            JOIN sexton.executions e ON e.id = p.id AND e.state = $2
-            WHERE b.id = $1 AND e.finished_at <= b.previewed_at RETURNING 1),
+            JOIN sexton.executions e ON e.id = p.id AND e.state = ANY ($2)
+            WHERE b.id = $1 AND coalesce(e.finished_at, e.claimed_at) <= b.previewed_at RETURNING 1),
         u AS (
             UPDATE sexton.bulks SET selected = selected + (SELECT count(*) FROM i),
                 cursor_at = coalesce($5, cursor_at), cursor_id = coalesce($6, cursor_id)
             WHERE id = $1)
         SELECT count(*) AS "selected!" FROM i"#,
         id,
-        kind.from().as_str(),
+        &states,
         first,
         &ids,
         found.last.map(|place| place.0),

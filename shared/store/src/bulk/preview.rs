@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::failures::FailureFilter;
 use uuid::Uuid;
 
@@ -32,9 +33,11 @@ pub struct Preview {
     pub jobs: Vec<(String, u64)>,
     /// Number of executions of each pool, the largest first.
     pub pools: Vec<(String, u64)>,
-    /// When the first of them failed (or was discarded).
+    /// Number of executions that run; to cancel them, their workers are asked.
+    pub running: u64,
+    /// When the first of them failed or was discarded; of executions to cancel, their nominal times.
     pub oldest: Option<DateTime<Utc>>,
-    /// When the last of them failed (or was discarded).
+    /// The same for the last of them.
     pub newest: Option<DateTime<Utc>>,
     /// Number of executions of which a later one of the same job, with the same idempotency key, has succeeded: their
     /// effect may have happened. Only where a job's template lets two executions have one key.
@@ -50,6 +53,7 @@ pub struct Preview {
 #[derive(Default)]
 struct Counts {
     verified: u64,
+    running: u64,
     jobs: BTreeMap<String, u64>,
     pools: BTreeMap<String, u64>,
     later: LaterSuccesses,
@@ -91,6 +95,57 @@ pub async fn preview(
     Ok(preview)
 }
 
+/// Previews the selection of a filter for a cancel.
+pub async fn preview_cancel(
+    store: &Store,
+    filter: &ExecutionFilter,
+    now: Now,
+) -> Result<Preview, StoreError> {
+    let previewed_at = match now {
+        Some(now) => now,
+        None => status::clock(store).await?,
+    };
+    let mut preview = Preview { previewed_at, ..Preview::default() };
+    let mut counts = Counts::default();
+    let mut after: Option<Uuid> = None;
+    loop {
+        let page =
+            select::cancellable_page(store, filter, previewed_at, after, PAGE_EXECUTIONS).await?;
+        if preview.count >= MAX_PREVIEW_EXECUTIONS {
+            preview.more = !page.places.is_empty();
+            break;
+        }
+        preview.count += page.places.len() as u64;
+        let ids: Vec<Uuid> = page.places.iter().map(|place| place.1).collect();
+        let range = nominal_range(store, &ids).await?;
+        preview.oldest = [preview.oldest, range.0].into_iter().flatten().min();
+        preview.newest = preview.newest.max(range.1);
+        count_jobs(store, &ids, &mut counts).await?;
+        if page.complete {
+            break;
+        }
+        after = page.last.map(|place| place.1);
+    }
+    preview.running = counts.running;
+    preview.jobs = sort_by_count(counts.jobs);
+    preview.pools = sort_by_count(counts.pools);
+    Ok(preview)
+}
+
+async fn nominal_range(
+    store: &Store,
+    ids: &[Uuid],
+) -> Result<(Option<DateTime<Utc>>, Option<DateTime<Utc>>), StoreError> {
+    let range = sqlx::query!(
+        "-- preview_nominal_range
+        SELECT min(scheduled_for) AS oldest, max(scheduled_for) AS newest FROM sexton.executions WHERE id = ANY ($1)",
+        ids
+    )
+    .fetch_one(store.with_timeout())
+    .await?;
+    Ok((range.oldest, range.newest))
+}
+
 /// Previews these executions.
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
     let previewed_at = status::clock(store).await?;
@@ -112,6 +167,7 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
         newest: range.newest,
         succeeded_later,
         verified: counts.verified,
+        running: counts.running,
         muted: MutedMatches::default(),
         previewed_at,
     })
@@ -146,10 +202,16 @@ pub async fn any_job_has_verify_task(store: &Store) -> Result<bool, StoreError> 
 }
 
 async fn count_page(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
+    count_jobs(store, ids, counts).await?;
+    counts.later.count(store, ids).await
+}
+
+async fn count_jobs(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<(), StoreError> {
     let rows = sqlx::query!(
         r#"-- preview_page
         SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
-               count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!"
+               count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!",
+               count(*) FILTER (WHERE e.state = 'running') AS "running!"
         FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
         GROUP BY 1, 2"#,
         ids
@@ -160,8 +222,9 @@ async fn count_page(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<
         *counts.jobs.entry(row.job).or_default() += row.count as u64;
         *counts.pools.entry(row.pool).or_default() += row.count as u64;
         counts.verified += row.verified as u64;
+        counts.running += row.running as u64;
     }
-    counts.later.count(store, ids).await
+    Ok(())
 }
 
 fn sort_by_count(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {

@@ -26,6 +26,13 @@ pub(super) struct LockedExecution {
     pub(super) before: Value,
 }
 
+impl LockedExecution {
+    /// Returns whether its worker was asked to end it.
+    pub(super) fn is_cancel_requested(&self) -> bool {
+        self.before["cancel_requested"] == true
+    }
+}
+
 /// Returns the next items that wait, in their order; at most `limit`.
 pub(super) async fn list_open_items(
     connection: &mut PgConnection,
@@ -63,7 +70,7 @@ pub(super) async fn lock_executions(
         SELECT id, job_id, state, attempt,
                jsonb_build_object('state', state, 'attempt', attempt, 'retries_used', retries_used,
                    'timeouts_used', timeouts_used, 'crashes_used', crashes_used,
-                   'snoozes_used', snoozes_used, 'pool', pool,
+                   'snoozes_used', snoozes_used, 'cancel_requested', cancel_requested, 'pool', pool,
                    'error_class', error_class, 'error_message', error_message) AS "before!"
         FROM sexton.executions WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"#,
         &ids

@@ -1,19 +1,21 @@
 //! Selects executions by a filter, page by page.
 
 use chrono::{DateTime, Utc};
+use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use uuid::Uuid;
 
+use crate::executions::list_cancellable;
 use crate::failures::{MAX_SEARCH_ROWS, search};
 use crate::{Store, StoreError};
 
-/// An execution's position: when it failed (or was discarded), and its id.
+/// An execution's position: when it failed, was discarded or (to cancel it) claimed, and its id.
 pub(super) type PagePosition = (DateTime<Utc>, Uuid);
 
 /// A page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Page {
-    /// The matches, the longest failed first.
+    /// The matches: the longest failed first; those to cancel by their ids.
     pub(super) places: Vec<PagePosition>,
     /// The last position read; `None`: nothing was read.
     pub(super) last: Option<PagePosition>,
@@ -42,4 +44,18 @@ pub(super) async fn page(
     }
     page.last = page.places.last().copied();
     Ok(page)
+}
+
+/// Returns the executions that match `filter`, wait or run, and were claimed by `until`, by their ids from behind
+/// `after`; at most `limit`.
+pub(super) async fn cancellable_page(
+    store: &Store,
+    filter: &ExecutionFilter,
+    until: DateTime<Utc>,
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Page, StoreError> {
+    let found = list_cancellable(store, filter, until, after, limit).await?;
+    let places: Vec<PagePosition> = found.iter().map(|one| (one.claimed_at, one.id)).collect();
+    Ok(Page { last: places.last().copied(), complete: (places.len() as i64) < limit, places })
 }

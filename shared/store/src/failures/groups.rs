@@ -81,11 +81,23 @@ impl GroupOrder {
     }
 }
 
-/// Lists groups; at most `limit`, up to 1,000. With a job, only its executions are counted.
+/// The position of a group in a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupPosition {
+    /// Number of its failed executions.
+    pub standing: i64,
+    /// When its first or last execution failed, whichever orders the list.
+    pub at: Option<DateTime<Utc>>,
+    /// Its fingerprint.
+    pub fingerprint: String,
+}
+
+/// Lists groups behind `after`; at most `limit`, up to 1,000 and one more. With a job, only its executions are counted.
 pub async fn list_groups(
     store: &Store,
     filter: &GroupFilter,
     order: GroupOrder,
+    after: Option<&GroupPosition>,
     limit: i64,
 ) -> Result<Vec<Group>, StoreError> {
     let rows = sqlx::query_file!(
@@ -95,7 +107,10 @@ pub async fn list_groups(
         filter.fingerprint.as_deref(),
         filter.empty,
         order.as_str(),
-        limit
+        limit,
+        after.map(|after| after.standing),
+        after.and_then(|after| after.at),
+        after.map(|after| after.fingerprint.as_str())
     )
     .fetch_all(store.with_timeout())
     .await?;

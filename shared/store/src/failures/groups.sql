@@ -36,9 +36,16 @@ page AS (
       -- As sexton_model::failures::Decision::stands has it.
       AND ($2::text IS NULL OR $2 = CASE WHEN decision = 'resolved' AND last_seen > decided_at
                                          THEN 'reopened' ELSE decision END)
+      -- Behind the last group of the page before, in the order below; an instant that is not known is the earliest.
+      AND ($9::text IS NULL OR (
+            -CASE $5::text WHEN 'count' THEN standing ELSE 0 END,
+            -extract(epoch FROM coalesce(CASE $5 WHEN 'first' THEN first_seen ELSE last_seen END, '0001-01-01')),
+            fingerprint)
+          > (-CASE $5 WHEN 'count' THEN $7::bigint ELSE 0 END,
+             -extract(epoch FROM coalesce($8::timestamptz, '0001-01-01')), $9))
     ORDER BY CASE $5::text WHEN 'count' THEN standing END DESC NULLS LAST,
              CASE $5 WHEN 'first' THEN first_seen ELSE last_seen END DESC NULLS LAST, fingerprint
-    LIMIT least($6::bigint, 1000))
+    LIMIT least($6::bigint, 1001))
 SELECT p.fingerprint AS "fingerprint!", p.decision AS "decision!", p.pattern, p.note, p.decided_by,
        p.decided_at, p.standing AS "standing!", p.jobs AS "jobs!", p.first_seen, p.last_seen, p.example,
        coalesce(p.error_class, e.error_class) AS error_class,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use uuid::Uuid;
 
-use super::search;
+use super::search::{self, MAX_SEARCH_ROWS, search};
 use crate::executions::{self, Execution};
 use crate::{Store, StoreError};
 
@@ -34,8 +34,11 @@ pub async fn list_page(
     after: Option<PageCursor>,
     limit: i64,
 ) -> Result<(Vec<FailedExecution>, Option<PageCursor>), StoreError> {
-    let found = search(store, filter, order, after, limit).await?;
-    let next = found.last().filter(|_| found.len() as i64 >= limit).map(|last| last.cursor(order));
+    let limit = limit.clamp(1, MAX_SEARCH_ROWS);
+    let mut found = search(store, filter, order, after, limit + 1).await?;
+    let more = found.len() as i64 > limit;
+    found.truncate(limit as usize);
+    let next = found.last().filter(|_| more).map(|last| last.cursor(order));
     let ids: Vec<Uuid> = found.iter().map(|found| found.execution_id).collect();
     let mut workers = workers(store, &ids).await?;
     let rows = executions::list_by_ids(store, &ids).await?;

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::failures::FailureFilter;
 
-use super::search::{SearchQuery, begin_with_custom_plans};
+use super::search::SearchQuery;
 use super::statements;
+use crate::filter_values::begin_with_custom_plans;
 use crate::{Store, StoreError};
 
 /// Maximum number of muted groups that are counted.

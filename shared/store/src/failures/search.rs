@@ -9,18 +9,18 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use sexton_model::failures::{FailureFilter, Order, PageCursor, ParamCondition, text_query};
+use sexton_model::failures::{FailureFilter, Order, PageCursor, ParamCondition};
 use sexton_model::id::JobId;
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::statements::{
     self, WalkStatistics, have_few_failures, look_up, read_walk_statistics, walk,
 };
-use crate::connection::client_timeout::WithTimeout;
+use crate::filter_values::{begin_with_custom_plans, find_labelled_jobs, search_words};
 use crate::{Store, StoreError};
 
-/// Maximum number of rows in one answer.
+/// Maximum number of rows in one answer; one more says whether a further page follows.
 pub const MAX_SEARCH_ROWS: i64 = 1_000;
 /// Number of conditions on params that use the inverted index; further ones are compared row by row.
 const INDEXED_CONDITIONS: usize = 3;
@@ -41,7 +41,7 @@ impl FoundFailure {
     }
 }
 
-/// Returns the next executions that match `filter`, after `after`; at most `limit`, up to [`MAX_SEARCH_ROWS`]. Fewer:
+/// Returns the next executions that match `filter`, after `after`; at most `limit`, up to [`MAX_SEARCH_ROWS`] and one more. Fewer:
 /// no further ones match. Serves pages, and batches for actions on all of them: with [`Order::Oldest`], nothing new
 /// comes before the cursor.
 ///
@@ -55,7 +55,7 @@ pub async fn search(
     after: Option<PageCursor>,
     limit: i64,
 ) -> Result<Vec<FoundFailure>, StoreError> {
-    let limit = limit.clamp(1, MAX_SEARCH_ROWS);
+    let limit = limit.clamp(1, MAX_SEARCH_ROWS + 1);
     let mut terms = SearchQuery::of(store, filter, after, limit).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     if terms.has_few_jobs_failures(&mut tx).await? {
@@ -85,7 +85,8 @@ pub async fn explain(
     after: Option<PageCursor>,
     limit: i64,
 ) -> Result<Vec<Value>, StoreError> {
-    let mut terms = SearchQuery::of(store, filter, after, limit.clamp(1, MAX_SEARCH_ROWS)).await?;
+    let mut terms =
+        SearchQuery::of(store, filter, after, limit.clamp(1, MAX_SEARCH_ROWS + 1)).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     let mut plans = Vec::new();
     if terms.has_few_jobs_failures(&mut tx).await? {
@@ -138,20 +139,14 @@ impl<'a> SearchQuery<'a> {
         after: Option<PageCursor>,
         limit: i64,
     ) -> Result<Self, StoreError> {
-        let words = filter.text.as_deref().map(|text| {
-            // Without words it would match everything.
-            text_query(text).ok_or_else(|| StoreError::Inconsistent {
-                place: "the filter's text",
-                value: text.chars().take(80).collect(),
-            })
-        });
+        let words = filter.text.as_deref().map(search_words);
         let exact: Vec<Value> =
             filter.params.iter().map(|m| json!({"path": m.path, "value": m.value})).collect();
         let mut shapes = filter.params.iter().filter_map(ParamCondition::shapes);
         Ok(Self {
             filter,
             job: filter.job.map(JobId::get),
-            jobs: find_labelled_jobs(store, filter).await?,
+            jobs: find_labelled_jobs(store, &filter.labels).await?,
             fingerprint: filter.fingerprint.map(|fingerprint| fingerprint.to_string()),
             after,
             words: words.transpose()?,
@@ -183,33 +178,4 @@ impl<'a> SearchQuery<'a> {
             self.shapes = Default::default();
         }
     }
-}
-
-/// Returns the jobs with the filter's labels; `None`: the filter has none.
-async fn find_labelled_jobs(
-    store: &Store,
-    filter: &FailureFilter,
-) -> Result<Option<Vec<Uuid>>, StoreError> {
-    if filter.labels.is_empty() {
-        return Ok(None);
-    }
-    let labels = json!(filter.labels);
-    let ids = sqlx::query_scalar!(
-        "-- jobs_with_labels\nSELECT id FROM sexton.jobs WHERE labels @> $1",
-        labels
-    )
-    .fetch_all(store.with_timeout())
-    .await?;
-    Ok(Some(ids))
-}
-
-/// Begins a read-only transaction whose statements are planned for their values. A drop ends it.
-pub(super) async fn begin_with_custom_plans(
-    store: &Store,
-) -> Result<Transaction<'static, Postgres>, StoreError> {
-    let mut tx = store.begin().await?;
-    sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan")
-        .execute(WithTimeout(&mut *tx))
-        .await?;
-    Ok(tx)
 }

@@ -1,4 +1,4 @@
-//! Transitions of failed executions, of any number of them at once.
+//! Transitions that operators cause, of any number of executions at once.
 //!
 //! The caller has locked the rows in the order of their ids, and records the action in the same transaction. Each row
 //! is written only if its state and attempt number are those that the operator saw; a row that has changed is missing
@@ -183,6 +183,51 @@ pub(crate) async fn restore(
     )
     .fetch_all(WithTimeout(connection))
     .await?)
+}
+
+/// The result of a cancel.
+#[derive(Debug, Default)]
+pub(crate) struct CancelledExecutions {
+    /// Those that waited, and have ended.
+    pub(crate) ended: Vec<Uuid>,
+    /// Those that run, and whose workers will end them.
+    pub(crate) requested: Vec<Uuid>,
+}
+
+/// Cancels executions that wait, and requests it of the workers of those that run, whichever attempt they have come to.
+pub(crate) async fn cancel(
+    connection: &mut PgConnection,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<CancelledExecutions, StoreError> {
+    let ended = sqlx::query_scalar!(
+        "-- cancel_waiting
+        UPDATE sexton.executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
+            finished_at = $2, outcome = 'cancelled'
+        WHERE id = ANY ($1) AND state IN ('pending', 'retrying') RETURNING id",
+        ids,
+        now
+    )
+    .fetch_all(WithTimeout(&mut *connection))
+    .await?;
+    let requested = sqlx::query_scalar!(
+        "-- cancel_running
+        UPDATE sexton.executions SET cancel_requested = true
+        WHERE id = ANY ($1) AND state = 'running' AND NOT cancel_requested RETURNING id",
+        ids
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?;
+    Ok(CancelledExecutions { ended, requested })
+}
+
+/// Returns the audit's description of an execution after a cancel.
+pub(crate) fn after_cancel(was_running: bool) -> Value {
+    if was_running {
+        json!({"state": "running", "cancel_requested": true})
+    } else {
+        json!({"state": "cancelled"})
+    }
 }
 
 fn to_columns(seen: &[SeenAttempt]) -> (Vec<Uuid>, Vec<i32>) {

@@ -101,6 +101,23 @@ async fn console_bulk_judged() {
 }
 
 #[tokio::test]
+async fn a_bulk_that_cancels_survives_the_death_of_its_command_and_of_its_scheduler() {
+    let scene = Scene::plain().await;
+    scene.trigger().await;
+    let command = ["executions", "cancel", "--all", "--yes"];
+    scene.console_dies("console.bulk_asked", &command).await;
+    scene.holds("state = 'pending'", 1).await;
+    scene.scheduler_dies("scheduler.bulk_prepared").await;
+    assert_eq!(count(&scene.platform, "sexton.bulk_items WHERE state = 'waiting'").await, 1);
+    scene.scheduler_dies("scheduler.bulk_carried").await;
+    scene.holds("state = 'cancelled' AND started_at IS NULL", 1).await;
+    assert_eq!((scene.action_count("cancel").await, scene.action_count("bulk").await), (1, 1));
+    let _scheduler = scene.successors();
+    until(&scene.platform, "sexton.bulks WHERE state = 'done'", 1).await;
+    assert_eq!(scene.action_count("cancel").await, 1);
+}
+
+#[tokio::test]
 async fn console_bulk_stopped() {
     let scene = with_bulk().await;
     let command = ["bulks", "stop", "1", "--reason", "wrong ones"];

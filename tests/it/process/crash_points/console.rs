@@ -171,7 +171,7 @@ async fn console_backfilled() {
     std::fs::write(&file, job).unwrap();
     assert!(scene.command(&["jobs", "apply", "-f", file.to_str().unwrap()]).await.status.success());
     assert!(scene.command(&["jobs", "pause", "a.seldom", "--reason", "x"]).await.status.success());
-    let command = ["jobs", "backfill", "a.seldom", "--from", "505d", "--yes", "--rate", "1/d"];
+    let command = ["jobs", "backfill", "a.seldom", "--since", "505d", "--yes", "--rate", "1/d"];
     scene.console_dies("console.backfilled", &command).await;
     scene.holds("backfill IS NOT NULL AND state = 'pending'", 500).await;
     // The rest, and nothing twice.

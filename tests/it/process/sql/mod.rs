@@ -50,7 +50,7 @@ impl Bank {
 
     /// The only execution, as `sexton executions show` tells it.
     async fn shown(&self) -> Value {
-        let list = self.platform.sexton_json(&["executions", "list"]).await;
+        let list = self.platform.sexton_items(&["executions", "list"]).await;
         let id = list[0]["id"].as_str().unwrap().to_owned();
         self.platform.sexton_json(&["executions", "show", &id]).await
     }

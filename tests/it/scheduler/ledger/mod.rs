@@ -11,6 +11,7 @@ use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, Schedule};
 use sexton_operations::job_names::find_including_deleted;
 use sexton_operations::ledger::{FiringSelector, explain};
+use sexton_operations::paging::{Cursor, PagedList};
 use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_store::backfill::{self, Backfill};
 use sexton_store::jobs::{Apply, Delete, apply, delete, pause, resume};
@@ -199,17 +200,20 @@ impl<'a> History<'a> {
         let (mut from, to) = (self.oracle.begin() - TimeDelta::days(1), self.horizon());
         let mut all = Vec::new();
         loop {
-            let when = FiringSelector::Between { from, to, most: 777 };
+            let when = FiringSelector::Range {
+                since: from,
+                until: to + TimeDelta::microseconds(1),
+                limit: 777,
+            };
             let answer = explain(self.f.db.store(), &job, when, Some(self.now)).await.unwrap();
             all.extend(answer.firings.into_iter().map(|firing| ExplainedFiring {
                 at: firing.scheduled_for,
                 behind: firing.into_key.or(firing.actor),
                 disposition: firing.disposition,
             }));
-            match answer.next {
-                Some(next) => from = next,
-                None => return all,
-            }
+            let Some(cursor) = answer.next_cursor else { return all };
+            let next = Cursor::read(PagedList::Firings, Some(&cursor.to_string()));
+            from = next.unwrap().expect("the cursor is given");
         }
     }
 

@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
         let fits = |row: &&Row| {
             let early = row.finished_at.is_some_and(|at| at < look.is.previewed_at);
-            row.state == look.is.kind.from() && early
+            look.is.kind.acts_on(row.state) && early
         };
         for row in look.after.values().filter(fits) {
             let is_selected = look.is.items.values().any(|item| item.execution == row.id);
@@ -225,6 +225,7 @@ impl Checker<'_> {
                     BulkKind::Requeue => State::Pending,
                     BulkKind::Discard => State::Discarded,
                     BulkKind::Restore => State::Failed,
+                    BulkKind::Cancel => State::Cancelled,
                 };
                 let is = look.after.get(&item.execution);
                 let done = is.is_some_and(|is| is.state == moved);
@@ -375,7 +376,7 @@ fn selected(bulk: &Bulk, item: &Item, before: &Rows) -> Result<(), Stop> {
 }
 
 fn is_as_seen(bulk: &Bulk, item: &Item, row: &Row) -> bool {
-    row.state == bulk.kind.from() && row.attempt.get() == item.seen
+    bulk.kind.acts_on(row.state) && row.attempt.get() == item.seen
 }
 
 /// Whether nothing more is to come of it, and no operator has to look at it.

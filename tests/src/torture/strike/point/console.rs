@@ -206,7 +206,7 @@ async fn backfilled(arena: &mut Arena, name: &str) -> Result<Outcome> {
     // Once a day: one firing within a day, or the next day's as well.
     let job = another(arena, "every = \"24h\"\nmisfire = { policy = \"skip\" }").await?;
     again(arena, &["jobs", "pause", &job, "--reason", "torture"]).await?;
-    let command = ["jobs", "backfill", &job, "--from", "23h59m", "--yes"];
+    let command = ["jobs", "backfill", &job, "--since", "23h59m", "--yes"];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
     let of_job = format!("e.job_id = (SELECT id FROM sexton.jobs WHERE name = '{job}')");

@@ -1,15 +1,18 @@
-//! The request that selects failed executions, and its parsing into a filter.
+//! The request that selects executions, and its parsing into a filter.
 //!
-//! Every operation that selects by a filter takes this request, so that a list shows what a requeue or discard of the
-//! same filter would select. All problems of a filter are reported at once.
+//! Every operation that selects by a filter takes this request, so that a list shows what a requeue, discard or cancel
+//! of the same filter would select. All problems of a filter are reported at once.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::failures::{
     FailureFilter, MAX_TEXT_CHARS, MAX_WORDS, ParamCondition, text_query,
 };
 use sexton_model::id::JobId;
+use sexton_model::state::State;
+use sexton_model::zone::Zone;
 use sexton_store::Store;
 
 use crate::error::{InvalidRequest, OperationError};
@@ -23,8 +26,7 @@ const MAX_CONDITIONS: usize = 10;
 /// Maximum length of the quoted input in a problem, in characters.
 const MAX_ECHO_CHARS: usize = 60;
 
-/// A filter for failed executions, in texts; an execution must meet every condition that is set. Empty: all, except
-/// in muted groups.
+/// A filter for executions, in texts; an execution must meet every condition that is set.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct FilterRequest {
     /// Of this job, even a deleted one.
@@ -35,13 +37,14 @@ pub struct FilterRequest {
     pub pool: Option<String>,
     /// With this error class, as in `exit_1`.
     pub error_class: Option<String>,
-    /// With these words in the message, in this order; the last one may be incomplete.
+    /// With these words in the error's message, in this order; the last one may be incomplete.
     pub text: Option<String>,
-    /// Of this group, even a muted one: its fingerprint, or a unique beginning.
-    pub fingerprint: Option<String>,
-    /// Failed (or discarded) at or after this; see [`crate::instants::parse`].
+    /// Of this failure group, even a muted one: its fingerprint, or a unique beginning.
+    pub group: Option<String>,
+    /// At or after this; see [`crate::instants::parse`]. Executions by their nominal time, failed ones by when they
+    /// failed, discarded ones by when they were discarded.
     pub since: Option<String>,
-    /// Failed (or discarded) before this.
+    /// Before this.
     pub until: Option<String>,
     /// With its last attempt on the worker of this name.
     pub worker: Option<String>,
@@ -49,7 +52,14 @@ pub struct FilterRequest {
     pub label: Vec<String>,
     /// With these in their params, each as in `customer=4891` or `order.id=7`.
     pub params: Vec<String>,
-    /// Also of muted groups.
+}
+
+/// Which failures a filter selects, beyond its conditions.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct FailureScope {
+    /// Discarded executions instead of failed ones.
+    pub discarded: bool,
+    /// Also those of muted groups.
     pub muted: bool,
 }
 
@@ -59,22 +69,50 @@ impl FilterRequest {
         *self == Self::default()
     }
 
-    /// Parses the request, for failed or for discarded executions; `now` is the database's clock.
+    /// Parses the request for failed or for discarded executions; `now` is the database's clock.
     ///
     /// # Errors
     ///
     /// [`InvalidRequest::Several`] with all problems; a single one as it is, which is [`crate::error::NotFound`] for
     /// a job or group that does not exist, with similar ones.
-    pub async fn read(
+    pub async fn read_failures(
         &self,
         store: &Store,
-        discarded: bool,
+        scope: FailureScope,
         now: DateTime<Utc>,
     ) -> Result<FailureFilter, OperationError> {
+        let filter = self.read_executions(store, &[], now).await?;
+        Ok(FailureFilter {
+            discarded: scope.discarded,
+            muted: scope.muted,
+            job: filter.job,
+            task_type: filter.task_type,
+            pool: filter.pool,
+            error_class: filter.error_class,
+            fingerprint: filter.fingerprint,
+            worker: filter.worker,
+            text: filter.text,
+            since: filter.since,
+            until: filter.until,
+            labels: filter.labels,
+            params: filter.params,
+        })
+    }
+
+    /// Parses the request for executions in these states (empty: in any); `now` is the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read_failures`].
+    pub async fn read_executions(
+        &self,
+        store: &Store,
+        states: &[State],
+        now: DateTime<Utc>,
+    ) -> Result<ExecutionFilter, OperationError> {
         let mut reader = FilterReader::default();
-        let mut filter = FailureFilter {
-            discarded,
-            muted: self.muted,
+        let mut filter = ExecutionFilter {
+            states: states.to_vec(),
             task_type: reader.value("task_type", self.task_type.as_deref()),
             pool: reader.value("pool", self.pool.as_deref()),
             error_class: reader.value("error_class", self.error_class.as_deref()),
@@ -84,7 +122,7 @@ impl FilterRequest {
             until: reader.instant("until", self.until.as_deref(), now),
             labels: reader.labels(&self.label),
             params: reader.params(&self.params),
-            ..FailureFilter::default()
+            ..ExecutionFilter::default()
         };
         if let (Some(since), Some(until)) = (filter.since, filter.until)
             && since >= until
@@ -95,7 +133,7 @@ impl FilterRequest {
             let found = job_names::find_including_deleted(store, &name).await;
             filter.job = reader.collect(found)?.map(|job| JobId::new(job.id));
         }
-        if let Some(text) = &self.fingerprint {
+        if let Some(text) = &self.group {
             let found = groups::resolve_fingerprint(store, text).await;
             filter.fingerprint = reader.collect(found)?;
         }
@@ -157,7 +195,7 @@ impl FilterReader {
         text: Option<&str>,
         now: DateTime<Utc>,
     ) -> Option<DateTime<Utc>> {
-        instants::parse(text?, now)
+        instants::parse(text?, Zone::UTC, now)
             .map_err(|problem| self.add_problem(field, problem.to_string()))
             .ok()
     }
@@ -206,7 +244,7 @@ impl FilterReader {
         params
     }
 
-    fn finish(mut self, filter: FailureFilter) -> Result<FailureFilter, OperationError> {
+    fn finish(mut self, filter: ExecutionFilter) -> Result<ExecutionFilter, OperationError> {
         match self.problems.len() {
             0 => Ok(filter),
             1 => Err(self.problems.remove(0)),

@@ -1,13 +1,15 @@
 //! The selection of a request on many executions: ids, or a filter.
 
 use chrono::{DateTime, Utc};
+use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::state::State;
 use sexton_store::{Store, executions};
 
-use super::filter::FilterRequest;
 use crate::error::{InvalidRequest, OperationError};
 use crate::execution_ids;
+use crate::filter::{FailureScope, FilterRequest};
 
 /// Ids, or a filter, in texts.
 #[derive(Clone, Copy, Debug)]
@@ -22,37 +24,70 @@ pub struct SelectionRequest<'a> {
 
 /// What a [`SelectionRequest`] selects.
 #[derive(Debug)]
-pub enum Selection {
+pub enum Selection<F> {
     /// These, each once.
     Ids(Vec<ExecutionId>),
     /// All that match.
-    Filter(Box<FailureFilter>),
+    Filter(Box<F>),
 }
 
 impl SelectionRequest<'_> {
-    /// Parses the request, for failed or for discarded executions; nothing is done before all of it is valid.
+    /// Parses the request for failed or for discarded executions; nothing is done before all of it is valid.
     ///
     /// # Errors
     ///
     /// [`InvalidRequest`] when nothing is selected, or ids and a filter at once; [`crate::error::NotFound`] for an
     /// id, a job or a group that does not exist.
-    pub async fn read(
+    pub async fn read_failures(
         self,
         store: &Store,
-        discarded: bool,
+        scope: FailureScope,
         now: DateTime<Utc>,
-    ) -> Result<Selection, OperationError> {
-        if !self.ids.is_empty() {
-            if self.all || !self.filter.is_empty() {
-                return Err(InvalidRequest::IdsAndFilter.into());
-            }
-            return Ok(Selection::Ids(self.resolve(store).await?));
+    ) -> Result<Selection<FailureFilter>, OperationError> {
+        if let Some(ids) = self.read_ids(store, scope.muted).await? {
+            return Ok(Selection::Ids(ids));
         }
-        let filter = self.filter.read(store, discarded, now).await?;
+        let filter = self.filter.read_failures(store, scope, now).await?;
         if filter.matches_everything() && !self.all {
             return Err(InvalidRequest::NothingSelected.into());
         }
         Ok(Selection::Filter(Box::new(filter)))
+    }
+
+    /// Parses the request for executions in these states (empty: in any).
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read_failures`].
+    pub async fn read_executions(
+        self,
+        store: &Store,
+        states: &[State],
+        now: DateTime<Utc>,
+    ) -> Result<Selection<ExecutionFilter>, OperationError> {
+        if let Some(ids) = self.read_ids(store, !states.is_empty()).await? {
+            return Ok(Selection::Ids(ids));
+        }
+        let filter = self.filter.read_executions(store, states, now).await?;
+        if filter.matches_everything() && !self.all {
+            return Err(InvalidRequest::NothingSelected.into());
+        }
+        Ok(Selection::Filter(Box::new(filter)))
+    }
+
+    /// Resolves the ids; `None`: none is given. `has_more`: whether there is a condition beside the filter.
+    async fn read_ids(
+        &self,
+        store: &Store,
+        has_more: bool,
+    ) -> Result<Option<Vec<ExecutionId>>, OperationError> {
+        if self.ids.is_empty() {
+            return Ok(None);
+        }
+        if self.all || has_more || !self.filter.is_empty() {
+            return Err(InvalidRequest::IdsAndFilter.into());
+        }
+        Ok(Some(self.resolve(store).await?))
     }
 
     /// Resolves every id; repeated ones count once.
