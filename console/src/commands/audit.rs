@@ -4,7 +4,9 @@ mod export;
 
 use clap::{Args, Subcommand};
 use sexton_operations::audit::{self, AuditRequest};
+use sexton_operations::short_ids::{self, ShortIds};
 use sexton_store::operator::{OperatorAction, PageStart};
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -103,7 +105,9 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     if found.is_empty() {
         return session.out.print("There is nothing of that in the audit.");
     }
-    session.out.table(table(&found))?;
+    let ids = found.iter().filter_map(|action| action.execution_id);
+    let ids = short_ids::of_executions(&store, ids).await?;
+    session.out.table(table(&found, &ids))?;
     if found.len() as i64 == arguments.limit
         && let Some(last) = found.last()
     {
@@ -112,11 +116,12 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(found: &[OperatorAction]) -> Table {
+fn table(found: &[OperatorAction], ids: &ShortIds<Uuid>) -> Table {
     let mut table =
         Table::new(&["ID", "WHEN", "WHO", "WHAT", "ON", "WHY", "FROM"]).single_line_rows();
     for action in found {
-        let on = action.execution_id.or(action.job_id).map(|id| id.to_string());
+        let execution = action.execution_id.map(|id| ids.get(&id));
+        let on = execution.or_else(|| action.job_id.map(|id| id.to_string()));
         let on = on.or_else(|| action.bulk_id.map(|id| format!("bulk {id}")));
         table.row(vec![
             Cell::number(action.id),

@@ -1,4 +1,4 @@
-//! `sexton bulks`: what was asked for of many, and steering it.
+//! `sexton bulks`: follows and stops bulk operations.
 
 mod request;
 mod watch;
@@ -10,6 +10,7 @@ use sexton_operations::bulks::blocked_questions::describe_blocked;
 use sexton_operations::bulks::control::{self, BulkDetails};
 use sexton_operations::bulks::verify::Verification;
 use sexton_operations::bulks::watch::{find, summary};
+use sexton_operations::short_ids;
 use sexton_service::fault;
 use sexton_store::bulk::{BlockedQuestions, Bulk};
 
@@ -148,10 +149,12 @@ async fn show(id: i64, session: &Session) -> Result<(), Failure> {
         return Ok(());
     }
     session.out.print("\nNot done")?;
+    let ids = refused.iter().map(|item| item.execution_id);
+    let ids = short_ids::of_executions(&store, ids).await?;
     let mut table = Table::new(&["EXECUTION", "WHY"]);
     for item in &refused {
         let note = line(item.note.as_deref().unwrap_or_default(), 300);
-        table.row(vec![Cell::new(item.execution_id.to_string()), Cell::new(note)]);
+        table.row(vec![Cell::new(ids.get(&item.execution_id)), Cell::new(note)]);
     }
     session.out.table(table)
 }
@@ -171,7 +174,7 @@ fn facts(bulk: &Bulk, waits: Option<&BlockedQuestions>, now: DateTime<Utc>) -> F
     facts.add_optional("rate", bulk.rate.as_ref());
     facts.add_optional("canary", bulk.canary.map(|n| n.to_string()));
     facts.add_optional("to pool", bulk.pool.as_ref());
-    facts.add("asked for", format!("{} ({})", precise(bulk.created_at), ago(bulk.created_at, now)));
+    facts.add("requested", format!("{} ({})", precise(bulk.created_at), ago(bulk.created_at, now)));
     facts.add_optional(
         "ended",
         bulk.ended_at.map(|at| format!("{} ({})", precise(at), ago(at, now))),

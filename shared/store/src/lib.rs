@@ -17,6 +17,7 @@ pub mod backfill;
 pub mod bulk;
 pub mod catch_up;
 mod client_timeout;
+pub mod completions;
 pub mod connect;
 pub mod cursors;
 pub mod dedicated_connection;
@@ -36,6 +37,7 @@ pub mod lease;
 pub mod ledger;
 pub mod lost_attempts;
 pub mod measurement;
+pub mod neighbours;
 pub mod notifications;
 pub mod offers;
 pub mod open;
@@ -59,6 +61,7 @@ pub mod timeout;
 pub mod trigger;
 pub mod unknown_messages;
 pub mod waiters;
+pub mod workers;
 
 use chrono::{DateTime, Utc};
 

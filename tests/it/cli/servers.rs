@@ -116,7 +116,7 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     assert_eq!((&status["pools"][0]["pending"], &status["instances"]), (&json!(1), &json!([])));
     assert_eq!(status["broker"]["reachable"], false);
     let told = console.run_with(&["status"], &env, "").await.expect(0);
-    assert!(told.stdout.contains("not asked: "), "{}", told.stdout);
+    assert!(told.stdout.contains("unavailable: "), "{}", told.stdout);
     assert!(!told.stdout.contains("hunter2"));
     let without = console.run(&["status"]).await.expect(0);
     assert!(without.stdout.contains("AMQP_URL is not set"), "{}", without.stdout);

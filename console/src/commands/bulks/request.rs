@@ -135,7 +135,7 @@ fn render_preview(
         );
     }
     if preview.verified > 0 && kind == BulkKind::Requeue {
-        facts.add_optional("asked first", describe_verification(preview.verified, action.verify));
+        facts.add_optional("verification", describe_verification(preview.verified, action.verify));
     }
     facts.add_optional("left out", describe_muted(&preview.muted));
     if preview.more {

@@ -33,7 +33,7 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
         return session.out.print("There are no such executions.");
     }
     let now = session.now(&store).await?;
-    session.out.table(table(&found, now))?;
+    session.out.table(table(&store, &found, now).await?)?;
     if found.len() as i64 == arguments.limit
         && let Some(last) = found.last()
     {
@@ -127,7 +127,7 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
     facts.add_optional("progress", execution.progress.as_ref().and_then(history::progress));
     facts.add_optional("lease until", execution.lease_until.map(at));
     if execution.cancel_requested {
-        facts.cell("cancel", Cell::toned("asked for", Tone::Warning));
+        facts.cell("cancel", Cell::toned("requested", Tone::Warning));
     }
     if let Some(message) = &execution.error_message {
         let class = execution.error_class.as_deref().unwrap_or("error");

@@ -80,7 +80,7 @@ pub(super) async fn follow_verified(
     session: &Session,
 ) -> Result<(), Failure> {
     if !session.out.is_json() {
-        session.out.print(format!("Bulk {id} asks the verify task of the job first."))?;
+        session.out.print(format!("Bulk {id} runs the job's verify task first."))?;
     }
     follow(store, id, detach, session).await
 }

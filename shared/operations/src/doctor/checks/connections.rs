@@ -114,7 +114,7 @@ mod tests {
             notification_failure: None,
             invalid_indexes: Vec::new(),
             missing_privileges: Vec::new(),
-            rows: Err("not asked".to_owned()),
+            rows: Err("not read".to_owned()),
         }
     }
 
