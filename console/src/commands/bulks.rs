@@ -34,7 +34,7 @@ pub struct List {
     before: Option<i64>,
 }
 
-/// What was asked for of many executions.
+/// Follow and stop bulk operations.
 #[derive(Debug, Subcommand)]
 pub enum BulksCommand {
     /// List what was asked for of many at once, newest first

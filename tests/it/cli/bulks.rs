@@ -34,7 +34,7 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let asked =
         ["failed", "discard", "--error-class", "exit_1", "--reason", "test orders", "--yes"];
     let told = console.run(&asked).await.expect(0).stdout;
-    assert!(told.contains("no scheduler is at work") && told.contains("bulks watch 1"), "{told}");
+    assert!(told.contains("no scheduler runs") && told.contains("bulks watch 1"), "{told}");
     let shown = console.json(&["bulks", "show", "1"]).await;
     assert_eq!(keys(&shown), ["bulk", "refused", "waits"]);
     assert_eq!(shown["bulk"]["selector"], json!({"filter": {"error_class": "exit_1"}}));
@@ -48,7 +48,7 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let again = console.run(&["bulks", "stop", "1"]).await.expect(4);
     assert!(again.stderr.contains("stopped by tester@"), "{}", again.stderr);
     let watched = console.run(&["bulks", "watch", "1"]).await.expect(0).stdout;
-    assert!(watched.contains("no scheduler is at work"), "{watched}");
+    assert!(watched.contains("no scheduler runs"), "{watched}");
     console.run(&["bulks", "resume", "1"]).await.expect(0);
     console.run(&["bulks", "resume", "1"]).await.expect(4);
     console.run(&["bulks", "show", "7"]).await.expect(3);

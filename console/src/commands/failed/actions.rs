@@ -72,7 +72,7 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     report.render(session)
 }
 
-/// Watches a bulk that asks a verify task before it requeues.
+/// Watches a bulk that runs a verify task before it requeues.
 pub(super) async fn follow_verified(
     store: &Store,
     id: i64,

@@ -10,7 +10,7 @@ async fn with_bulk() -> Scene {
     let scene = Scene::plain().await;
     scene.parked(2).await;
     let told = scene.command(&ALL).await;
-    assert!(told.status.success() && told.stdout.contains("no scheduler is at work"), "{told}");
+    assert!(told.status.success() && told.stdout.contains("no scheduler runs"), "{told}");
     scene
 }
 
