@@ -1,8 +1,8 @@
 //! Shortened ids: what tables show can be typed.
 
-use chrono::Utc;
 use sexton_model::id::JobId;
 use sexton_model::state::State;
+use sexton_service::clock;
 use sexton_tests::factory::NewExecution;
 
 use super::Console;
@@ -69,7 +69,7 @@ async fn each_shortened_id_of_a_table_can_be_typed_and_is_as_short_as_can_be() {
 #[tokio::test]
 async fn an_id_is_as_long_as_executions_of_the_same_instant_need() {
     let console = Console::with_jobs().await;
-    let at = Utc::now();
+    let at = clock::now();
     let job = sexton_store::jobs::find(console.store(), "shop.mail").await.unwrap().unwrap();
     for _ in 0..3 {
         let new = NewExecution::new(JobId::new(job.id), State::Succeeded, at);

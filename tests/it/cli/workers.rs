@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
+use sexton_service::clock;
 use sexton_store::instances::{InstanceRegistration, heartbeat, mark_stopped};
 use sexton_store::open::{Offer, OpenRequest, open};
 use uuid::Uuid;
@@ -31,7 +32,7 @@ async fn workers(console: &Console) -> [InstanceRegistration; 3] {
     let store = console.store();
     let alive = worker("w1", &[("default", 3), ("mail", 1)]);
     let (silent, gone) = (worker("w2", &[("mail", 2)]), worker("w1", &[("default", 1)]));
-    let earlier = |minutes| Some(Utc::now() - TimeDelta::minutes(minutes));
+    let earlier = |minutes| Some(clock::now() - TimeDelta::minutes(minutes));
     heartbeat(store, &gone, true, earlier(60)).await.unwrap();
     assert!(mark_stopped(store, gone.id, earlier(50)).await.unwrap());
     heartbeat(store, &silent, true, earlier(5)).await.unwrap();
