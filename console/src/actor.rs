@@ -1,7 +1,7 @@
-//! Who sits at the keyboard, for the audit.
+//! The operator who runs this process, for the audit.
 //!
-//! A note, not a proof: whoever may write to the database can write any name. Behind `sudo` it is the
-//! one who called it.
+//! A note, not a proof: a role that may write to the database can write any name. Under `sudo` it is the
+//! person who called it.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _};
@@ -27,7 +27,7 @@ pub fn from_process() -> Actor {
     }
 }
 
-/// Where that one sits: `<host>:<pid>`, the terminal and where a remote shell came from, as far as they are
+/// Where the operator is: `<host>:<pid>`, the terminal and where a remote shell came from, as far as they are
 /// known. `ops1:4123 pts/0 ssh 10.1.2.3`.
 fn origin(host: &str, process_id: u32) -> String {
     let terminal = ["0", "2"].into_iter().find_map(|fd| {

@@ -6,6 +6,7 @@ use sexton_service::settings::{Program, help};
 use crate::commands::audit::AuditCommand;
 use crate::commands::bench::BenchCommand;
 use crate::commands::bulks::BulksCommand;
+use crate::commands::completions::Completions;
 use crate::commands::cron::CronCommand;
 use crate::commands::doctor::Doctor;
 use crate::commands::executions::ExecutionsCommand;
@@ -15,9 +16,10 @@ use crate::commands::jobs::JobsCommand;
 use crate::commands::migrate::Migrate;
 use crate::commands::status::Status;
 use crate::commands::unknown_messages::UnknownCommand;
+use crate::commands::workers::WorkersCommand;
 use crate::exit::Exit;
 
-/// Shows and steers the platform: jobs, executions, failed tasks.
+/// Manage jobs and their executions
 #[derive(Debug, Parser)]
 #[command(name = "sexton", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Arguments {
@@ -32,38 +34,43 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Bring the database's schema up to this program's version
-    Migrate(Migrate),
-    /// Definitions: what runs, when
+    /// Manage job definitions
     #[command(subcommand)]
     Jobs(JobsCommand),
-    /// What ran, runs and will run
+    /// Inspect and cancel executions
     #[command(subcommand, visible_alias = "exec")]
     Executions(ExecutionsCommand),
-    /// Tasks that failed and wait for an operator
+    /// Find, requeue and discard failed executions
     #[command(subcommand)]
     Failed(Box<FailedCommand>),
-    /// Groups of what failed alike
+    /// Group failures by cause
     #[command(subcommand)]
     Groups(GroupsCommand),
-    /// What was asked for of many executions at once
+    /// Follow and stop bulk operations
     #[command(subcommand)]
     Bulks(BulksCommand),
-    /// Messages of the failed queue that no row knows
+    /// Inspect and remove unknown messages in the failed queue
     #[command(subcommand)]
     Unknown(UnknownCommand),
-    /// What operators did: who, when, from where, why
+    /// Search and export the record of operators' actions
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Instances, queues, what waits and what failed
+    /// Show the platform's state: servers, pools, processes, warnings
     Status(Status),
-    /// What is wrong with the platform, what shows it, and what to do
+    /// Show workers and what they run
+    #[command(subcommand)]
+    Workers(WorkersCommand),
+    /// Check the platform and suggest remedies
     Doctor(Doctor),
-    /// How fast the platform is on its servers: measured beside it, with programs of its own
-    Bench(BenchCommand),
-    /// Try and check cron expressions; needs no server
+    /// Try and check cron expressions
     #[command(subcommand)]
     Cron(CronCommand),
+    /// Create or upgrade the database schema
+    Migrate(Migrate),
+    /// Measure the platform's throughput and latency
+    Bench(BenchCommand),
+    /// Print a script for completion in bash, zsh or fish
+    Completions(Completions),
 }
 
 impl Arguments {

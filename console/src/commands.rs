@@ -1,8 +1,9 @@
-//! What each command does: ask, decide what to say, say it.
+//! The commands: each calls an operation and prints its answer.
 
 pub mod audit;
 pub mod bench;
 pub mod bulks;
+pub mod completions;
 pub mod cron;
 pub mod doctor;
 pub mod executions;
@@ -13,3 +14,4 @@ pub mod migrate;
 mod report;
 pub mod status;
 pub mod unknown_messages;
+pub mod workers;

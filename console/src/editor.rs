@@ -1,7 +1,7 @@
 //! A person changes a text in an editor of his.
 //!
 //! The text is in a file that only he can read, in the folder for temporary files. It is removed when all is
-//! well; where what he has written cannot be used it stays, and he is told where.
+//! well; where what he has written cannot be used it stays, and the message names it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
@@ -48,7 +48,7 @@ impl Drop for EditedText {
 /// # Errors
 ///
 /// [`Failure::Failed`] when there is no such editor, it ends with an error, or what it has left cannot be
-/// read. What was written by then stays in the file, which is told.
+/// read. What was written by then stays in the file, and the message names it.
 pub fn edit(text: &str) -> Result<EditedText, Failure> {
     let path = std::env::temp_dir().join(format!("sexton-{}.json", Uuid::new_v4()));
     let mut file =

@@ -7,15 +7,15 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// It did what was asked.
+    /// It succeeded.
     Done = 0,
-    /// It could not, for a reason that no other status stands for.
+    /// It failed for a reason that has no status of its own.
     Failed = 1,
     /// Arguments or settings are wrong.
     Usage = 2,
-    /// What was named does not exist.
+    /// The named object does not exist.
     NotFound = 3,
-    /// There was nothing to do: somebody was faster, or it is so already.
+    /// There was nothing to do: the state is so already, or another operator was faster.
     NothingDone = 4,
     /// The database does not answer or refuses the connection.
     Unreachable = 5,
@@ -23,11 +23,11 @@ pub enum Exit {
     Schema = 6,
     /// It was not confirmed.
     Unconfirmed = 7,
-    /// What was looked at has findings.
+    /// There are findings.
     Findings = 8,
-    /// Only part of it could be carried over.
+    /// Only a part was done.
     Partly = 9,
-    /// What was looked at has warnings, and nothing worse.
+    /// There are warnings, and nothing worse.
     Warnings = 10,
 }
 
@@ -55,17 +55,15 @@ impl Exit {
     const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "done",
-            Self::Failed => "something went wrong; the message says what",
+            Self::Failed => "it failed; the message says why",
             Self::Usage => "wrong arguments or settings",
-            Self::NotFound => "what was named does not exist",
-            Self::NothingDone => "nothing done: already so, or somebody was faster",
+            Self::NotFound => "the named object does not exist",
+            Self::NothingDone => "nothing done: it is so already, or another operator was faster",
             Self::Unreachable => "the database does not answer or refuses the connection",
             Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
             Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
             Self::Findings => "`cron lint` has findings, or `doctor` has one that is an error",
-            Self::Partly => {
-                "only part of it was done, or could be carried over; the answer says which"
-            }
+            Self::Partly => "only a part was done or converted; the answer says which",
             Self::Warnings => "`doctor` has warnings, or `status --check` has",
         }
     }

@@ -1,6 +1,6 @@
-//! What a command ends with when it does not do what was asked: one variant per exit status.
+//! How a command fails: one variant for each exit status.
 //!
-//! Every message tells what to do next. It is written once, by `main`.
+//! Every message says what to do next. It is written once, by `main`.
 
 mod remedies;
 
@@ -12,13 +12,13 @@ use sexton_store::StoreError;
 
 use crate::exit::Exit;
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Nothing else fits.
     #[error("{0}")]
     Failed(String),
-    /// A jobs file, or what it asks for, cannot be applied.
+    /// A jobs file, or its content, cannot be applied.
     #[error("{}", problems(.0))]
     Problems(Vec<Problem>),
     /// Arguments that the parser cannot judge.
@@ -50,7 +50,7 @@ pub enum Failure {
         /// Why, for people.
         message: String,
     },
-    /// Whoever read the output has left; nobody is there to be told.
+    /// The reader of the output has closed it, so no message can reach it.
     #[error("the output was closed")]
     Closed,
 }

@@ -1,4 +1,4 @@
-//! Reads what other schedulers are told (a crontab, the CronJobs of Kubernetes) and writes a jobs file
+//! Reads the definitions of other schedulers (a crontab, the CronJobs of Kubernetes) and writes a jobs file
 //! of it.
 //!
 //! # Guarantees

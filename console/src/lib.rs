@@ -1,16 +1,17 @@
 //! The operators' console: the command `sexton`.
 //!
 //! It talks to PostgreSQL, where everything is recorded, and asks RabbitMQ only how full its queues
-//! are. It publishes nothing: what an operator puts back is owed by its row, and a scheduler's relay
-//! publishes it. So a console that is killed in the middle leaves nothing half done. Only the doctor
-//! does more with the broker: it declares what is missing, if it is told to.
+//! are. It publishes nothing: a requeue leaves the execution's ticket unpublished in its row, and a scheduler's relay
+//! publishes it. So a console that is killed in the middle leaves nothing half done. Only `doctor --fix`
+//! does more with the broker: it declares what is missing.
 //!
-//! What commands ask of the platform is in `sexton_operations`; here their arguments are parsed and the answers printed.
+//! `sexton_operations` has the operations; here their arguments are parsed and the answers printed.
 //!
 //! - [`arguments`] is the command line, [`commands`] what each command does, a folder for each noun that has several.
 //! - [`session`] is what every command works with; [`actor`] is who runs it.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
 //! - [`confirm`] asks before what is hard to take back; [`editor`] lets a person change a text.
+//! - [`completions`] answers shells that complete a command line.
 //! - [`import`] reads the entries of other schedulers, and writes a jobs file of them.
 //! - [`mod@bench`] measures on the platform's servers, beside the platform.
 
@@ -18,6 +19,7 @@ pub mod actor;
 pub mod arguments;
 pub mod bench;
 pub mod commands;
+pub mod completions;
 pub mod confirm;
 pub mod editor;
 pub mod exit;
@@ -38,7 +40,7 @@ use sexton_service::fault;
 ///
 /// # Errors
 ///
-/// [`Failure`], for `main` to tell.
+/// [`Failure`], which `main` reports.
 pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
     match command {
         Command::Migrate(arguments) => Box::pin(commands::migrate::run(&arguments, session)).await,
@@ -50,6 +52,8 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Bulks(command) => commands::bulks::run(&command, session).await,
         Command::Unknown(command) => commands::unknown_messages::run(command, session).await,
         Command::Status(arguments) => commands::status::run(&arguments, session).await,
+        Command::Workers(command) => commands::workers::run(&command, session).await,
+        Command::Completions(arguments) => commands::completions::run(arguments, session),
         Command::Doctor(arguments) => commands::doctor::run(&arguments, session).await,
         Command::Bench(command) => commands::bench::run(&command, session).await,
         Command::Cron(command) => commands::cron::run(&command, session).await,
@@ -62,6 +66,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
 ///
 /// Standard output cannot be written, or the runtime cannot start.
 pub fn main() -> anyhow::Result<exit::Exit> {
+    completions::answer_shell();
     let arguments = Arguments::read();
     if let Err(wrong) = fault::arm() {
         eprintln!("sexton: {wrong}");
@@ -74,7 +79,7 @@ pub fn main() -> anyhow::Result<exit::Exit> {
     };
     if !matches!(failure, Failure::Closed) {
         if session.out.is_json() && !matches!(failure, Failure::Reported { .. }) {
-            // Whoever does not read the document any more does not need it either.
+            // A reader that has closed the output needs no document.
             let _ = session.out.document(&failure.document());
         }
         eprintln!("sexton: {}", show::lines(&failure.to_string()));

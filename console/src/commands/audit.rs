@@ -5,7 +5,9 @@ mod export;
 use clap::{Args, Subcommand};
 use sexton_operations::audit::{self, AuditRequest};
 use sexton_operations::paging::Page;
+use sexton_operations::short_ids::{self, ShortIds};
 use sexton_store::operator::OperatorAction;
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::options::{PageOptions, TimeRangeOptions, render_next};
@@ -97,15 +99,18 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     if found.is_empty() {
         return session.out.print("There is nothing of that in the audit.");
     }
-    session.out.table(table(&found))?;
+    let ids = found.iter().filter_map(|action| action.execution_id);
+    let ids = short_ids::of_executions(&store, ids).await?;
+    session.out.table(table(&found, &ids))?;
     render_next(next_cursor.as_ref(), session)
 }
 
-fn table(found: &[OperatorAction]) -> Table {
+fn table(found: &[OperatorAction], ids: &ShortIds<Uuid>) -> Table {
     let mut table =
         Table::new(&["ID", "WHEN", "WHO", "WHAT", "ON", "WHY", "FROM"]).single_line_rows();
     for action in found {
-        let on = action.execution_id.or(action.job_id).map(|id| id.to_string());
+        let execution = action.execution_id.map(|id| ids.get(&id));
+        let on = execution.or_else(|| action.job_id.map(|id| id.to_string()));
         let on = on.or_else(|| action.bulk_id.map(|id| format!("bulk {id}")));
         table.row(vec![
             Cell::number(action.id),

@@ -16,48 +16,50 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// What to measure, and with what. A database and a namespace of its own are made on the servers of DATABASE_URL and
-/// AMQP_URL, and removed afterwards: the role must be allowed to make databases. What else the servers do slows it
-/// down, and it slows down what else they do.
+/// Measure the platform's throughput and latency on its own servers
+///
+/// Creates a database and a namespace of its own on the servers of DATABASE_URL and AMQP_URL, and removes them
+/// afterwards: the role must be allowed to create databases. The measurement and the servers' other work slow each
+/// other down.
 #[derive(Debug, Args)]
 pub struct BenchCommand {
-    /// What to measure; all if none is named
+    /// Benchmarks to run; all by default
     #[arg(value_enum)]
     works: Vec<Benchmark>,
-    /// Tasks of the drain, and jobs of the burst
+    /// Number of tasks of the drain and of jobs of the burst
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
     count: u32,
-    /// For how many seconds a job fires
+    /// Seconds for which the job of the lag fires
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=3_600))]
     seconds: u32,
-    /// Slots of each worker
+    /// Number of slots of each worker
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=500))]
     slots: u16,
-    /// Messages that a slot holds
+    /// Number of messages that a slot holds
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     prefetch: u16,
-    /// How many workers
+    /// Number of workers
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     workers: u8,
-    /// Measure nothing; remove what measurements that were killed have left
+    /// Measure nothing; remove what killed measurements left behind
     #[arg(long, conflicts_with_all = ["works", "count", "seconds", "slots", "prefetch", "workers"])]
     clean: bool,
-    /// Do not ask before removing
+    /// Remove without confirmation
     #[arg(long, requires = "clean")]
     yes: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Benchmark {
-    /// Tasks that wait in the queue: how many a second
+    /// Throughput of waiting tasks
     Drain,
-    /// Jobs that are due at the same instant: until the last has begun
+    /// Time until the last of many jobs due at one instant has begun
     Burst,
-    /// One job a second: from due to begun
+    /// Delay from due to begun, of one job a second
     Lag,
 }
 
-/// Measures, and removes what it made; also when it is told to stop.
+/// Measures, and removes what it made, also after a signal to stop.
 ///
 /// # Errors
 ///
@@ -152,7 +154,7 @@ fn render(arguments: &BenchCommand, figures: &Figures, session: &Session) -> Res
     session.out.print("The tasks do nothing, and every attempt is recorded as ever.")
 }
 
-/// When somebody tells this process to stop.
+/// Completes at a signal to stop.
 fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let signal_failure =
         |error: std::io::Error| Failure::Failed(format!("signals cannot be listened for: {error}"));
@@ -173,7 +175,7 @@ async fn clean(yes: bool, session: &Session) -> Result<(), Failure> {
     let found = environment::leftovers(session, session.now(&store).await?).await?;
     store.close().await;
     if found.is_empty() {
-        return Err(Failure::NothingDone("no measurement has left anything".to_owned()));
+        return Err(Failure::NothingDone("no measurement has left anything behind".to_owned()));
     }
     let listed: Vec<_> = found.iter().map(BenchEnvironment::names).collect();
     if !session.out.is_json() {

@@ -1,4 +1,4 @@
-//! `sexton bulks`: actions on many executions at once, and their control.
+//! `sexton bulks`: follows and stops bulk operations.
 
 mod request;
 mod watch;
@@ -11,6 +11,7 @@ use sexton_operations::bulks::control::{self, BulkDetails};
 use sexton_operations::bulks::verify::Verification;
 use sexton_operations::bulks::watch::{find, summary};
 use sexton_operations::paging::Page;
+use sexton_operations::short_ids;
 use sexton_service::fault;
 use sexton_store::bulk::{BlockedQuestions, Bulk};
 
@@ -31,7 +32,7 @@ pub struct List {
     page: PageOptions,
 }
 
-/// Actions on many executions at once.
+/// Follow and stop bulk operations.
 #[derive(Debug, Subcommand)]
 pub enum BulksCommand {
     /// List bulks, newest first
@@ -149,10 +150,12 @@ async fn show(id: i64, session: &Session) -> Result<(), Failure> {
         return Ok(());
     }
     session.out.print("\nNot done")?;
+    let ids = refused.iter().map(|item| item.execution_id);
+    let ids = short_ids::of_executions(&store, ids).await?;
     let mut table = Table::new(&["EXECUTION", "WHY"]);
     for item in &refused {
         let note = line(item.note.as_deref().unwrap_or_default(), 300);
-        table.row(vec![Cell::new(item.execution_id.to_string()), Cell::new(note)]);
+        table.row(vec![Cell::new(ids.get(&item.execution_id)), Cell::new(note)]);
     }
     session.out.table(table)
 }
@@ -172,7 +175,7 @@ fn facts(bulk: &Bulk, waits: Option<&BlockedQuestions>, now: DateTime<Utc>) -> F
     facts.add_optional("rate", bulk.rate.as_ref());
     facts.add_optional("canary", bulk.canary.map(|n| n.to_string()));
     facts.add_optional("to pool", bulk.pool.as_ref());
-    facts.add("asked for", format!("{} ({})", precise(bulk.created_at), ago(bulk.created_at, now)));
+    facts.add("requested", format!("{} ({})", precise(bulk.created_at), ago(bulk.created_at, now)));
     facts.add_optional(
         "ended",
         bulk.ended_at.map(|at| format!("{} ({})", precise(at), ago(at, now))),

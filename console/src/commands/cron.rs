@@ -1,5 +1,4 @@
-//! `sexton cron`: when an expression fires, and what is odd about it. Needs neither database nor
-//! broker, but for `lint --database`.
+//! `sexton cron`: an expression's next firings, and likely mistakes in schedules. Only `lint --database` needs a server.
 
 mod anomalies;
 mod lint;
@@ -22,47 +21,45 @@ use crate::show::ago;
 
 pub(super) use anomalies::{document as anomaly_document, wall};
 
-/// The most firings of one answer.
+/// Maximum number of firings of one answer.
 const MAX_COUNT: usize = 1_000;
-/// As many firings are shown unless said otherwise.
+/// Number of firings by default.
 const DEFAULT_COUNT: usize = 5;
 
 /// Try cron expressions.
 #[derive(Debug, Subcommand)]
 pub enum CronCommand {
-    /// When an expression fires next
+    /// Show the next firings of an expression
     Next(Next),
-    /// What is allowed about a schedule and probably not meant: of an expression, of files or of the
-    /// whole database
+    /// Find likely mistakes in schedules: of an expression, of files or of the database
     Lint(lint::Lint),
 }
 
-/// When an expression fires next.
+/// The expression, and options.
 #[derive(Debug, Args)]
 pub struct Next {
     /// Five fields, or six with seconds first, in quotes: "0 8 * * MON-FRI"
     #[arg(required_unless_present = "stdin", conflicts_with = "stdin")]
     expression: Option<String>,
-    /// The time zone that is meant, by its IANA name
+    /// IANA time zone of the expression
     #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
     tz: Zone,
-    /// What a change of the clocks means for fixed times: vixie, skip or wall
+    /// Rule for fixed times at clock changes: vixie, skip or wall
     #[arg(long, default_value = "vixie", value_parser = parse_dst)]
     dst: Dst,
-    /// The job whose numbers H stands for
+    /// Job from whose name H is computed
     #[arg(long, visible_alias = "salt", value_name = "NAME")]
     job: Option<String>,
-    /// Firings strictly after this instant (RFC 3339); default: now
+    /// Only firings after this instant (RFC 3339); now by default
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
-    /// How many firings
+    /// Number of firings
     #[arg(long, default_value_t = DEFAULT_COUNT, value_parser = parse_count)]
     count: usize,
-    /// Also what the changes of the zone's clocks within two years do to its firings
+    /// Also show the clock changes within two years that affect its firings
     #[arg(long, conflicts_with = "stdin")]
     anomalies: bool,
-    /// Answer JSON lines {"id","dialect","expr","tz","dst","job","from","count"} from standard input,
-    /// a line each
+    /// Answer each line {"id","dialect","expr","tz","dst","job","from","count"} of standard input
     #[arg(long)]
     stdin: bool,
 }

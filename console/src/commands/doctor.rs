@@ -1,4 +1,4 @@
-//! `sexton doctor`: what is wrong, what shows it, and what to do.
+//! `sexton doctor`: the platform's problems, each with its evidence and a remedy.
 
 use clap::Args;
 use serde_json::json;
@@ -12,16 +12,16 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-/// How to look.
+/// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Put right what is safe to put right, then look again
+    /// Repair what is safe to repair, then check again
     #[arg(long)]
     fix: bool,
 }
 
-/// Looks, puts right if asked to, and tells. The exit status is that of the worst finding that is
-/// left: notes do not count.
+/// Checks the platform, repairs with `--fix`, and prints the findings. The exit status is that of the worst remaining
+/// finding; notes do not count.
 ///
 /// # Errors
 ///

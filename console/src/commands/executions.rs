@@ -8,6 +8,8 @@ pub mod logs;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use sexton_model::state::State;
+use sexton_operations::short_ids;
+use sexton_store::Store;
 use sexton_store::executions::Execution;
 use sexton_store::operator::OperatorAction;
 
@@ -108,14 +110,19 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
     }
 }
 
-/// Executions for people.
-pub(super) fn table(executions: &[Execution], now: DateTime<Utc>) -> Table {
+/// Executions for people, with shortened ids.
+pub(super) async fn table(
+    store: &Store,
+    executions: &[Execution],
+    now: DateTime<Utc>,
+) -> Result<Table, Failure> {
+    let ids = short_ids::of_executions(store, executions.iter().map(|it| it.id)).await?;
     let mut table =
         Table::new(&["ID", "JOB", "STATE", "ATTEMPTS", "SCHEDULED", "WHAT NEXT, OR WHY"])
             .single_line_rows();
     for execution in executions {
         table.row(vec![
-            Cell::new(execution.id.to_string()),
+            Cell::new(ids.get(&execution.id)),
             Cell::new(&execution.job_name),
             Cell::state(&execution.state),
             execution.attempts_made.map_or_else(Cell::none, Cell::number),
@@ -123,7 +130,7 @@ pub(super) fn table(executions: &[Execution], now: DateTime<Utc>) -> Table {
             remark(execution, now),
         ]);
     }
-    table
+    Ok(table)
 }
 
 fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
@@ -139,7 +146,7 @@ fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
         "running" if execution.replaced_by.is_some() => {
             Cell::toned("a newer firing takes its place", Tone::Warning)
         }
-        "running" if execution.cancel_requested => Cell::toned("cancel asked for", Tone::Warning),
+        "running" if execution.cancel_requested => Cell::toned("cancel requested", Tone::Warning),
         "running" => {
             let started = execution.started_at.map(|at| format!("started {}", ago(at, now)));
             let progress = execution.progress.as_ref().and_then(history::progress);

@@ -7,6 +7,7 @@ use sexton_model::failures::{GroupDecision, GroupState};
 use sexton_operations::groups::{self, GroupWithTrend, Remark, check_note};
 use sexton_operations::job_names::find_optional_id;
 use sexton_operations::paging::Page;
+use sexton_operations::short_ids::{self, ShortIds};
 use sexton_store::failures::{GroupFilter, GroupOrder};
 
 use crate::failure::Failure;
@@ -120,11 +121,13 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     if groups.is_empty() {
         return session.out.print("There are no such groups.");
     }
-    session.out.table(table(&groups, now))?;
+    let fingerprints = groups.iter().map(|entry| entry.group.fingerprint.clone());
+    let short = short_ids::of_fingerprints(&store, fingerprints).await?;
+    session.out.table(table(&groups, &short, now))?;
     render_next(next_cursor.as_ref(), session)
 }
 
-fn table(groups: &[GroupWithTrend], now: DateTime<Utc>) -> Table {
+fn table(groups: &[GroupWithTrend], short: &ShortIds<String>, now: DateTime<Utc>) -> Table {
     let headings =
         ["FINGERPRINT", "STATE", "FAILED", "JOBS", "FIRST", "LAST", "24 HOURS", "CLASS", "WHAT"];
     let mut table = Table::new(&headings).unclipped(0).single_line_rows();
@@ -135,7 +138,7 @@ fn table(groups: &[GroupWithTrend], now: DateTime<Utc>) -> Table {
         let note = group.note.as_deref().map(|note| line(note, MAX_SHORT_NOTE_CHARS));
         let what = note.map(|note| format!("{} [{note}]", group.pattern));
         table.row(vec![
-            Cell::new(&group.fingerprint),
+            Cell::new(short.get(&group.fingerprint)),
             state(group.state),
             Cell::number(group.standing),
             Cell::number(group.jobs),

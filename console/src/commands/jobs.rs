@@ -22,55 +22,55 @@ use crate::failure::Failure;
 use crate::options::{AT_HELP, PageOptions, SINCE_HELP, UNTIL_HELP};
 use crate::session::Session;
 
-/// Definitions: what runs, when.
+/// Manage job definitions.
 #[derive(Debug, Subcommand)]
 pub enum JobsCommand {
-    /// Make the database's jobs those of the files: all of them or, if anything is wrong, none
+    /// Create and update jobs from files, all of them or none
     Apply(Apply),
     /// List jobs by name, with their next firing and last execution
     List(List),
-    /// Show one job: definition, next firings, last executions, gaps, what was done to it
+    /// Show a job with its next firings, last executions and operators' actions
     Show(JobReference),
-    /// When jobs fire next: those named or, soonest first, those of the whole database
+    /// Show the next firings of jobs
     Next(next::Next),
-    /// What the changes of clocks within two years do to the firings of jobs
+    /// Show how clock changes affect the firings of jobs
     Preview(preview::Preview),
-    /// Print a jobs file of what another scheduler is told; changes nothing
+    /// Convert the entries of another scheduler into a jobs file
     #[command(subcommand)]
     Import(import::ImportCommand),
-    /// Run a job now, also if it is paused or still under way
+    /// Run a job now
     Trigger(Trigger),
-    /// Stop a job's firings; what is under way goes on
+    /// Stop a job's firings; executions under way continue
     Pause(Pause),
-    /// Let a job fire again from now on; what passed meanwhile is recorded, not run
+    /// Let a paused job fire again; record the firings it missed, without running them
     Resume(Resume),
     /// Explain firings, one or a range: ran, skipped, paused, not yet, …, and why
     Explain(Explain),
     /// Run past firings that have no execution; none runs twice
     Backfill(Backfill),
-    /// End a job for good: it never fires again, its name is free, what it ran stays
+    /// Delete a job; keep its executions
     Delete(Delete),
     /// Show late firings, or decide about held ones
     CatchUp(CatchUp),
 }
 
-/// Which files to apply, and how.
+/// The files to apply, and options.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 pub struct Apply {
     /// Jobs files; `-` is standard input
     #[arg(short, long = "file", required = true, num_args = 1.., value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only show what would change
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Pause active jobs that are not in the files
     #[arg(long)]
     prune: bool,
-    /// Do not ask before pausing
+    /// Pause without confirmation
     #[arg(long)]
     yes: bool,
-    /// Refuse jobs whose params do not fit what the workers at work say of their task; otherwise a warning
+    /// Refuse jobs whose params do not match the schemas of the active workers; otherwise only warn
     #[arg(long)]
     strict: bool,
 }
@@ -156,7 +156,7 @@ pub enum OverlapOverride {
     Allow,
 }
 
-/// What to delete.
+/// The job to delete, and options.
 #[derive(Debug, Args)]
 pub struct Delete {
     /// The job's name
@@ -164,13 +164,13 @@ pub struct Delete {
     /// Reason, for the audit
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
-    /// Cancel executions that wait, and stop those that run
+    /// Cancel its executions, also those that run
     #[arg(long)]
     cancel: bool,
-    /// Only show what it has under way
+    /// Show what is under way, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Delete without confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -182,27 +182,27 @@ pub struct JobReference {
     name: String,
 }
 
-/// What to run.
+/// The job to run, and options.
 #[derive(Debug, Args)]
 pub struct Trigger {
     /// The job's name
     name: String,
-    /// Your own key: the same key never runs twice, it answers with the execution that has it
+    /// Execution key; a key runs once, and again returns the execution that has it
     #[arg(long)]
     key: Option<String>,
-    /// A JSON object; its fields replace those of the job's params
+    /// JSON object whose fields override the job's params
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// Trigger an execution for each line of FILE, as in {"key": "march-17", "params": {"customer": 4891}};
-    /// `-` is standard input. Given again, it triggers what is missing
+    /// Trigger an execution for each line of FILE, such as {"key": "march-17", "params": {"customer": 4891}};
+    /// `-` is standard input. A repetition triggers only the missing ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "params"])]
     each: Option<PathBuf>,
-    /// Why, for the audit
+    /// Reason, for the audit
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// What to pause.
+/// The job to pause, and the reason.
 #[derive(Debug, Args)]
 pub struct Pause {
     /// The job's name
@@ -212,12 +212,12 @@ pub struct Pause {
     reason: String,
 }
 
-/// What to resume.
+/// The job to resume, and the reason.
 #[derive(Debug, Args)]
 pub struct Resume {
     /// The job's name
     name: String,
-    /// Why, for the audit
+    /// Reason, for the audit
     #[arg(long)]
     reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `sexton migrate`.
+//! `sexton migrate`: creates or upgrades the schema, and sets up roles.
 
 use std::future::pending;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-/// For all migrations, and the wait for somebody else's. Longer than the build of an index takes on any database
-/// that this is made for; what is begun when the time is up is undone by the server.
+/// For all migrations, and the wait for another process's. Longer than the build of an index takes on any database
+/// within the limits; the server rolls back a migration that is under way at the end.
 const MIGRATE_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// For whom.
+/// Options of `migrate`.
 #[derive(Debug, Args)]
 pub struct Migrate {
-    /// Afterwards set up the platform's roles; or, with ROLE, let that role alone do what the programs do
+    /// Also set up the platform's roles; with ROLE, let only that role run the programs
     ///
-    /// The roles are PREFIX_owner (migrates), PREFIX_service (schedulers and workers), PREFIX_operator (acts with
-    /// `sexton`), PREFIX_producer (enqueues) and PREFIX_viewer (looks). They have no log-in: make your log-ins members.
+    /// The roles are PREFIX_owner (migrates), PREFIX_service (runs schedulers and workers), PREFIX_operator (acts with
+    /// `sexton`), PREFIX_producer (enqueues) and PREFIX_viewer (reads). They cannot log in: make your log-in roles members.
     #[arg(long, value_name = "ROLE", num_args = 0..=1, default_missing_value = "")]
     grant: Option<String>,
 
-    /// What the names of the platform's roles begin with, where two platforms share a server
+    /// First part of the roles' names, where two platforms share a server
     #[arg(long, value_name = "PREFIX", default_value = DEFAULT_PREFIX, requires = "grant")]
     role_prefix: String,
 }

@@ -1,15 +1,15 @@
-//! `sexton status`: is it well?
+//! `sexton status`: the platform's state.
 //!
-//! Whatever it shows, it has done what was asked, and its exit status says so: what is not well stands in
-//! the answer, `warnings` among it. With `--check`, warnings are an exit status of their own, for whatever
-//! wakes people up.
+//! The exit status is 0 whatever the state; problems are part of the answer, as `warnings`. With `--check`, warnings
+//! have an exit status of their own, for monitoring.
 //!
-//! The rows are the record and make up the answer; the broker is asked beside them how full its
-//! queues are, and when it does not answer, that is part of the answer too.
+//! The rows make up the answer, and the broker adds how full its queues are. If the broker does not answer, the
+//! answer says so.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
 use sexton_operations::status::{self, Queues, Status as PlatformStatus, Warning};
+use sexton_operations::workers::MAX_HEARTBEAT_AGE_MS;
 use sexton_store::instances::Instance;
 use sexton_store::status::{Overview, PoolCounts};
 
@@ -18,14 +18,12 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, duration, instant};
 
-/// Processes write their heartbeat every few seconds.
-const MAX_HEARTBEAT_AGE_MS: i64 = 30_000;
 /// Tickets are published within a second or so; the relay takes over after five.
 const MAX_UNPUBLISHED_MS: i64 = 15_000;
 /// Clocks of hosts that keep time differ by less.
 const MAX_CLOCK_OFFSET_MS: i64 = 1_000;
 
-/// How to look.
+/// Options of `status`.
 #[derive(Debug, Args)]
 pub struct Status {
     /// End with status 10 if there are warnings
@@ -33,7 +31,7 @@ pub struct Status {
     check: bool,
 }
 
-/// Shows instances, pools with their queues, what failed and what is owed.
+/// Shows processes, pools with their queues, failed executions and unpublished tickets.
 ///
 /// # Errors
 ///
@@ -55,7 +53,7 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     session.out.table(pools_table(&status))?;
     session.out.print("")?;
     if instances.is_empty() {
-        session.out.print("No scheduler and no worker has been heard of for a day.")?;
+        session.out.print("No scheduler and no worker has sent a heartbeat for a day.")?;
     } else {
         session.out.table(instances_table(instances, overview.now))?;
     }
@@ -94,7 +92,7 @@ fn facts(overview: &Overview, host_now: DateTime<Utc>, queues: &Result<Queues, S
             }
             None => facts.add("broker", format!("answers; namespace {}", queues.namespace)),
         },
-        Err(why) => facts.cell("broker", Cell::toned(format!("not asked: {why}"), Tone::Warning)),
+        Err(why) => facts.cell("broker", Cell::toned(format!("unavailable: {why}"), Tone::Warning)),
     }
     let next = overview.next_fire_at.map_or_else(
         || "nothing is scheduled".to_owned(),
@@ -113,8 +111,7 @@ fn failed(overview: &Overview, queues: &Result<Queues, String>) -> Cell {
     match overview.oldest_failed_at {
         Some(oldest) => {
             let when = ago(oldest, overview.now);
-            let text =
-                format!("{} wait for an operator, the oldest {when}{queue}", overview.failed);
+            let text = format!("{} failed executions, the oldest {when}{queue}", overview.failed);
             Cell::toned(text, Tone::Bad)
         }
         None => Cell::toned(format!("none{queue}"), Tone::Good),
@@ -176,7 +173,7 @@ fn slots(pool: &PoolCounts) -> Cell {
 
 fn instances_table(instances: &[Instance], now: DateTime<Utc>) -> Table {
     let headings =
-        ["INSTANCE", "KIND", "PID", "POOLS", "BUSY", "TZ DATA", "UP", "HEARD OF", "STATE"];
+        ["INSTANCE", "KIND", "PID", "POOLS", "BUSY", "TZ DATA", "UP", "HEARTBEAT", "STATE"];
     let mut table = Table::new(&headings).unclipped(0);
     for instance in instances {
         let (state, tone) = match instance {

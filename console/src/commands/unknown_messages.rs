@@ -1,4 +1,4 @@
-//! `sexton unknown`: messages of the failed queue that no row knows, as the last sweep met them.
+//! `sexton unknown`: messages of the failed queue that belong to no execution, as the last sweep saw them.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_operations::paging::Page;
+use sexton_operations::short_ids;
 use sexton_operations::unknown_messages::{
     self, Content, check_whole, content, describe_overflow, document, export_document, find,
     find_ids, is_truncated, state, without_secrets,
@@ -20,84 +21,84 @@ use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, hex, hex_dump, instant, lines};
 
-/// Digits of an id that a table shows.
+/// Digits of an id in a message.
 const SHORT_ID: usize = 12;
 
-/// Messages of the failed queue that no row knows.
+/// Inspect and remove unknown messages in the failed queue.
 #[derive(Debug, Subcommand)]
 pub enum UnknownCommand {
-    /// List them, oldest first, as the last sweep met them
+    /// List unknown messages, oldest first, as the last sweep saw them
     List(List),
-    /// Show one: why it is nobody's, its properties, its body as text and in hexadecimal digits
+    /// Show an unknown message with its properties and body
     Show(Show),
-    /// Write one to a file, byte for byte, and its properties beside it
+    /// Write an unknown message to a file, and its properties beside it
     Export(Export),
-    /// Have the next sweep remove some; `restore` takes it back
+    /// Remove unknown messages at the next sweep; `restore` takes it back
     Discard(Discard),
-    /// Take discards back: the next sweep publishes what was removed
+    /// Take discards back; the next sweep publishes removed messages again
     Restore(Restore),
 }
 
-/// Which to list.
+/// Which messages to list.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Also those that are gone from the queue, until retention
+    /// Also messages that have left the queue, until retention removes them
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// Which to show, and how much of it.
+/// Which message to show, and how much of it.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The id, or its beginning as far as it is unique
+    /// Id, or a unique beginning of it
     id: String,
-    /// At most so many bytes of the body
+    /// Maximum number of bytes of the body
     #[arg(long, default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     bytes: u32,
-    /// All of it as it is: also what a body that is JSON holds under names such as password or token
+    /// Show secrets: values in a JSON body under names such as password or token
     #[arg(long)]
     unmasked: bool,
 }
 
-/// Which to write, and where to.
+/// Which message to write, and where.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// The id, or its beginning as far as it is unique
+    /// Id, or a unique beginning of it
     id: String,
-    /// The file for the body, which must not exist; the properties go to the same name with `.json`
+    /// New file for the body; the properties go to the same name with `.json`
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Also if only the first part of the body is kept
+    /// Also write a body of which only the first part is kept
     #[arg(long)]
     cut: bool,
 }
 
-/// What to give up.
+/// Which messages to discard.
 #[derive(Debug, Args)]
 pub struct Discard {
-    /// Ids, or their beginnings as far as they are unique
+    /// Ids, or unique beginnings of them
     #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
     ids: Vec<String>,
     /// Reason, for the audit
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
-    /// Also those of which only the first part is kept: a restore could not put them back
+    /// Also discard messages of which only the first part is kept, and which no restore can publish again
     #[arg(long)]
     allow_truncated: bool,
-    /// Do not ask
+    /// Discard without confirmation
     #[arg(long)]
     yes: bool,
 }
 
-/// What to take back.
+/// Which discards to take back.
 #[derive(Debug, Args)]
 pub struct Restore {
-    /// Ids, or their beginnings as far as they are unique
+    /// Ids, or unique beginnings of them
     #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
     ids: Vec<String>,
-    /// Why, for the audit
+    /// Reason, for the audit
     #[arg(long)]
     reason: Option<String>,
 }
@@ -130,7 +131,7 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     }
     let Page { items: found, next_cursor } = page;
     if found.is_empty() && overflow.is_some() {
-        return session.out.print("No unknown messages are written down.");
+        return session.out.print("No unknown messages are recorded.");
     }
     if found.is_empty() {
         return session
@@ -139,10 +140,12 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     }
     let now = session.now(&store).await?;
     let headings = ["ID", "KIND", "BYTES", "COPIES", "FIRST SEEN", "STATE", "REASON"];
+    let ids = found.iter().map(|message| message.id.clone());
+    let ids = short_ids::of_unknown_messages(&store, ids).await?;
     let mut table = Table::new(&headings).unclipped(0);
     for message in &found {
         table.row(vec![
-            Cell::new(&message.id[..message.id.len().min(SHORT_ID)]),
+            Cell::new(ids.get(&message.id)),
             Cell::new(&message.kind),
             Cell::number(message.body_bytes),
             Cell::number(message.copies.into()),
@@ -290,11 +293,11 @@ const fn describe_mark(marked: PendingAction) -> &'static str {
     match marked {
         PendingAction::Discard => "is discarded; the next sweep removes it",
         PendingAction::Keep => "stays in the failed queue",
-        PendingAction::Restore => "is to be put back; the next sweep publishes it",
+        PendingAction::Restore => "is restored; the next sweep publishes it",
     }
 }
 
-/// Says what became of each; the array of `--json` has them all, whatever the status.
+/// Prints the outcome of each; the array of `--json` has them all, whatever the status.
 fn render_results(
     session: &Session,
     results: &[(String, Result<PendingAction, UnknownMessageError>)],

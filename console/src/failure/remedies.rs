@@ -71,21 +71,20 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
              least its first {} digits",
             execution_ids::MIN_DIGITS
         ),
-        InvalidRequest::AmbiguousExecutionId(_) => {
-            format!("{invalid}; give more digits (ids of the same minute begin alike)")
-        }
+        InvalidRequest::AmbiguousExecutionId { .. }
+        | InvalidRequest::AmbiguousWorker { .. }
+        | InvalidRequest::AmbiguousFingerprint { .. }
+        | InvalidRequest::AmbiguousMessageId { .. } => format!("{invalid}; give more digits"),
         InvalidRequest::Fingerprint(text) => format!(
             "{text:?} is no fingerprint; give the {FINGERPRINT_DIGITS} digits that `sexton groups list` shows, \
              or at least the first {}",
             groups::MIN_DIGITS
         ),
-        InvalidRequest::AmbiguousFingerprint { .. } => format!("{invalid}; give more digits"),
         InvalidRequest::MessageId(text) => format!(
             "{text:?} is no id of an unknown message: write at least {} of its 64 hexadecimal digits, as \
              `sexton unknown list` shows them",
             unknown_messages::MIN_ID_DIGITS
         ),
-        InvalidRequest::AmbiguousMessageId(_) => format!("{invalid}; write more digits"),
         InvalidRequest::OverlapForbidden(_) => {
             format!("{invalid}; --overlap allow lets these run beside each other and beside others")
         }
@@ -116,6 +115,11 @@ fn not_found(missing: NotFound) -> String {
                 format!(" did you mean {}?", similar.join(" or "))
             };
             format!("{text};{similar} `sexton groups list --all` lists those there are")
+        }
+        NotFound::Worker(_) => {
+            format!(
+                "{text}; `sexton workers list --all` lists names and ids (retention removes old ones)"
+            )
         }
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),
         NotFound::UnknownMessage(id) => format!(

@@ -64,13 +64,26 @@ pub enum InvalidRequest {
     #[error("{0:?} is no execution's id")]
     ExecutionId(String),
     /// Several executions' ids begin with this.
-    #[error("{0} is the beginning of several executions' ids")]
-    AmbiguousExecutionId(String),
+    #[error("{digits} is the beginning of several executions' ids: {}", .several.join(", "))]
+    AmbiguousExecutionId {
+        /// The given beginning.
+        digits: String,
+        /// Some of the matching executions, with their jobs and states.
+        several: Vec<String>,
+    },
+    /// Several workers' ids begin with this.
+    #[error("{digits} is the beginning of several workers' ids: {}", .several.join(", "))]
+    AmbiguousWorker {
+        /// The given beginning.
+        digits: String,
+        /// Some of the matching workers, with their names and states.
+        several: Vec<String>,
+    },
     /// No fingerprint begins with this.
     #[error("{0:?} is no fingerprint")]
     Fingerprint(String),
     /// Several groups' fingerprints begin with this.
-    #[error("{digits} is the beginning of several fingerprints ({} …)", .several.join(", "))]
+    #[error("{digits} is the beginning of several fingerprints: {}", .several.join(", "))]
     AmbiguousFingerprint {
         /// The given beginning.
         digits: String,
@@ -81,8 +94,13 @@ pub enum InvalidRequest {
     #[error("{0:?} is no id of an unknown message")]
     MessageId(String),
     /// Several unknown messages' ids begin with this.
-    #[error("{0} stands for several messages")]
-    AmbiguousMessageId(String),
+    #[error("{digits} is the beginning of several messages' ids: {}", .several.join(", "))]
+    AmbiguousMessageId {
+        /// The given beginning.
+        digits: String,
+        /// Some of the matching ids.
+        several: Vec<String>,
+    },
     /// A jobs file, or its content, cannot be applied.
     #[error("{} problems; nothing was applied", .0.len())]
     JobsFile(Vec<jobs_file::Problem>),
@@ -142,6 +160,9 @@ pub enum NotFound {
     /// A bulk.
     #[error("there is no bulk {0}")]
     Bulk(i64),
+    /// A worker, by its name or id.
+    #[error("there is no worker {0:?}")]
+    Worker(String),
     /// An unknown message.
     #[error("there is no unknown message {0}")]
     UnknownMessage(String),

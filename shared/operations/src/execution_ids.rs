@@ -1,6 +1,6 @@
 //! Finds an execution by its id, or by a unique beginning of it.
 
-use sexton_store::{Store, executions};
+use sexton_store::{Store, completions};
 use uuid::Uuid;
 
 use crate::error::{InvalidRequest, NotFound, OperationError};
@@ -9,6 +9,8 @@ use crate::error::{InvalidRequest, NotFound, OperationError};
 pub const MIN_DIGITS: usize = 8;
 /// Hexadecimal digits of a UUID.
 const DIGITS: usize = 32;
+/// Maximum number of candidates that an error names.
+const MAX_CANDIDATES: i64 = 5;
 
 /// Resolves `text` to an id. A whole id is returned as it is, whether it exists or not.
 ///
@@ -17,16 +19,21 @@ const DIGITS: usize = 32;
 /// [`InvalidRequest::ExecutionId`] for a text that cannot be an id, [`InvalidRequest::AmbiguousExecutionId`] for the
 /// beginning of several ids, [`NotFound::Execution`] for that of none.
 pub async fn resolve(store: &Store, text: &str) -> Result<Uuid, OperationError> {
-    let Some((first, last)) = range(text) else {
-        return Err(InvalidRequest::ExecutionId(text.to_owned()).into());
-    };
+    let not_an_id = || InvalidRequest::ExecutionId(text.to_owned());
+    let (first, last) = uuid_range(text).ok_or_else(not_an_id)?;
     if first == last {
         return Ok(first);
     }
-    match executions::ids_between(store, first, last, 2).await?.as_slice() {
+    match completions::executions(store, (first, last), MAX_CANDIDATES).await?.as_slice() {
         [] => Err(NotFound::Execution(text.to_owned()).into()),
-        [id] => Ok(*id),
-        _ => Err(InvalidRequest::AmbiguousExecutionId(text.to_owned()).into()),
+        [one] => Ok(one.value.parse().map_err(|_| not_an_id())?),
+        several => {
+            let candidate = |it: &completions::Candidate| {
+                format!("{} ({})", it.value, it.about.as_deref().unwrap_or_default())
+            };
+            let several = several.iter().map(candidate).collect();
+            Err(InvalidRequest::AmbiguousExecutionId { digits: text.to_owned(), several }.into())
+        }
     }
 }
 
@@ -35,12 +42,16 @@ pub(crate) fn missing(id: impl std::fmt::Display) -> OperationError {
     NotFound::Execution(id.to_string()).into()
 }
 
-/// Returns the smallest and the largest id with this beginning.
-fn range(text: &str) -> Option<(Uuid, Uuid)> {
+/// Returns the smallest and the largest UUID with this beginning; `None` for a text that is none, or too short.
+pub(crate) fn uuid_range(text: &str) -> Option<(Uuid, Uuid)> {
+    let digits = text.chars().filter(|c| *c != '-').count();
+    if digits < MIN_DIGITS { None } else { uuid_range_of(text) }
+}
+
+/// Returns the smallest and the largest UUID with this beginning, however short; `None` for a text that is none.
+pub(crate) fn uuid_range_of(text: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
-    if !(MIN_DIGITS..=DIGITS).contains(&digits.len())
-        || !digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-    {
+    if digits.len() > DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     let end = |fill: &str| {
@@ -56,13 +67,14 @@ mod tests {
 
     #[test]
     fn a_beginning_is_a_range_of_ids() {
-        let (first, last) = range("0199-aabbcc").unwrap();
+        let (first, last) = uuid_range("0199-aabbcc").unwrap();
         assert_eq!(first.to_string(), "0199aabb-cc00-0000-0000-000000000000");
         assert_eq!(last.to_string(), "0199aabb-ccff-ffff-ffff-ffffffffffff");
         let whole = "0199aabb-cc00-7000-8000-0000000000AF";
-        assert_eq!(range(whole), Some((whole.parse().unwrap(), whole.parse().unwrap())));
+        assert_eq!(uuid_range(whole), Some((whole.parse().unwrap(), whole.parse().unwrap())));
         for text in ["", "0199aab", "0199aabg", "x", &"0".repeat(33)] {
-            assert_eq!(range(text), None, "{text}");
+            assert_eq!(uuid_range(text), None, "{text}");
         }
+        assert_eq!(uuid_range_of(""), Some((Uuid::nil(), Uuid::max())));
     }
 }

@@ -8,11 +8,13 @@
 //! - [`jobs`], [`executions`], [`failed`], [`groups`], [`bulks`], [`unknown_messages`]: the platform's objects, and
 //!   the actions on them.
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
+//! - [`workers`]: the worker processes, and what each runs.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
 //! - [`error`]: why a request was refused. The remedy differs between a command line and a page, so the code that
 //!   renders an error adds it.
-//! - [`execution_ids`], [`job_names`], [`instants`], [`params_schemas`]: parsing of people's texts.
+//! - [`execution_ids`], [`job_names`], [`instants`], [`params_schemas`]: parsing of people's texts. [`completions`]:
+//!   what may complete them; [`short_ids`]: the beginnings of ids that may be typed.
 //! - [`filter`], [`selection`]: which executions a list shows or an action takes. [`paging`]: pages of lists, and the
 //!   cursors between them.
 //! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets.
@@ -20,6 +22,7 @@
 pub mod actor;
 pub mod audit;
 pub mod bulks;
+pub mod completions;
 pub mod connect;
 pub mod doctor;
 pub mod error;
@@ -36,6 +39,8 @@ pub mod paging;
 pub mod params_schemas;
 pub mod secrets;
 pub mod selection;
+pub mod short_ids;
 pub mod status;
 pub mod text;
 pub mod unknown_messages;
+pub mod workers;

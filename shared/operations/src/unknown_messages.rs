@@ -63,7 +63,10 @@ pub async fn find(store: &Store, text: &str) -> Result<UnknownMessage, Operation
     match found.len() {
         0 => Err(NotFound::UnknownMessage(text.to_owned()).into()),
         1 => Ok(found.remove(0)),
-        _ => Err(InvalidRequest::AmbiguousMessageId(text.to_owned()).into()),
+        _ => {
+            let several = found.into_iter().map(|message| message.id).collect();
+            Err(InvalidRequest::AmbiguousMessageId { digits: text.to_owned(), several }.into())
+        }
     }
 }
 
@@ -213,9 +216,9 @@ pub fn without_secrets(body: &[u8]) -> Option<String> {
 pub fn describe_overflow(overflow: &Overflow) -> String {
     let at_least = if overflow.at_least { "at least " } else { "" };
     format!(
-        "{at_least}{} more messages of the failed queue ({} bytes) are nobody's, and there is no room to write \
-         them down; they stay in the queue. Take out what is not wanted with an AMQP tool; what was written \
-         down makes room when it has been gone for as long as retention keeps it",
+        "{at_least}{} more messages of the failed queue ({} bytes) are unknown, and the record has no room for \
+         them; they stay in the queue. Remove unwanted messages with an AMQP tool; a recorded message makes \
+         room when retention removes it after it has left the queue",
         overflow.messages, overflow.bytes
     )
 }

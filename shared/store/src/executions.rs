@@ -88,21 +88,3 @@ pub async fn list_by_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, 
         .fetch_all(store.with_timeout())
         .await?)
 }
-
-/// Returns the ids from `first` to `last`, both included, ascending; at most `limit`. Used to complete shortened ids.
-pub async fn ids_between(
-    store: &Store,
-    first: Uuid,
-    last: Uuid,
-    limit: i64,
-) -> Result<Vec<Uuid>, StoreError> {
-    Ok(sqlx::query_scalar!(
-        "-- execution_ids_between
-        SELECT id FROM sexton.executions WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT $3",
-        first,
-        last,
-        limit
-    )
-    .fetch_all(store.with_timeout())
-    .await?)
-}

@@ -15,6 +15,7 @@
 pub mod attempts;
 pub mod backfill;
 pub mod bulk;
+pub mod completions;
 mod connection;
 pub mod error;
 pub mod executions;
@@ -24,6 +25,7 @@ pub mod firing;
 pub mod foreign;
 pub mod jobs;
 pub mod ledger;
+pub mod neighbours;
 pub mod notifications;
 pub mod operator;
 pub mod parked_messages;
@@ -33,6 +35,7 @@ pub mod schema;
 pub mod tickets;
 pub mod trigger;
 pub mod unknown_messages;
+pub mod workers;
 
 use chrono::{DateTime, Utc};
 

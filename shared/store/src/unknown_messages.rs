@@ -309,7 +309,7 @@ pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, St
                discard_by, discard_reason, restore_at
         FROM sexton.unknown_messages
         WHERE digest >= decode(rpad($1, 64, '0'), 'hex') AND digest <= decode(rpad($1, 64, 'f'), 'hex')
-        ORDER BY digest LIMIT 2"#,
+        ORDER BY digest LIMIT 5"#,
         prefix
     )
     .fetch_all(store.with_timeout())

@@ -38,10 +38,7 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let arguments =
         ["failed", "discard", "--error-class", "exit_1", "--reason", "test orders", "--yes"];
     let stdout = console.run(&arguments).await.expect(0).stdout;
-    assert!(
-        stdout.contains("no scheduler is at work") && stdout.contains("bulks watch 1"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("no scheduler runs") && stdout.contains("bulks watch 1"), "{stdout}");
     let shown = console.json(&["bulks", "show", "1"]).await;
     assert_eq!(keys(&shown), ["bulk", "refused", "waits"]);
     assert_eq!(shown["bulk"]["selector"], json!({"filter": {"error_class": "exit_1"}}));
@@ -55,7 +52,7 @@ async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let again = console.run(&["bulks", "stop", "1"]).await.expect(4);
     assert!(again.stderr.contains("stopped by tester@"), "{}", again.stderr);
     let watched = console.run(&["bulks", "watch", "1"]).await.expect(0).stdout;
-    assert!(watched.contains("no scheduler is at work"), "{watched}");
+    assert!(watched.contains("no scheduler runs"), "{watched}");
     console.run(&["bulks", "resume", "1"]).await.expect(0);
     console.run(&["bulks", "resume", "1"]).await.expect(4);
     console.run(&["bulks", "show", "7"]).await.expect(3);

@@ -157,12 +157,13 @@ async fn listed_and_shown_executions_use_the_column_names() {
     );
 }
 
-/// The cell of a table in the row that begins with `id`.
+/// The cell of a table in the row that begins with the shortened `id`.
 fn cell(table: &str, id: &str, column: &str) -> String {
     let heading = table.lines().next().unwrap();
     let index = heading.split_whitespace().position(|name| name == column);
     let index = index.unwrap_or_else(|| panic!("no column {column}: {table}"));
-    let row = table.lines().find(|line| line.starts_with(id)).unwrap();
+    let is_its = |line: &&str| id.starts_with(line.split_whitespace().next().unwrap_or("-"));
+    let row = table.lines().find(is_its).unwrap();
     row.split_whitespace().nth(index).unwrap().to_owned()
 }
 

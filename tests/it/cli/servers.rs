@@ -116,7 +116,7 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     assert_eq!((&status["pools"][0]["pending"], &status["instances"]), (&json!(1), &json!([])));
     assert_eq!(status["broker"]["reachable"], false);
     let status = console.run_with(&["status"], &env, "").await.expect(0);
-    assert!(status.stdout.contains("not asked: "), "{}", status.stdout);
+    assert!(status.stdout.contains("unavailable: "), "{}", status.stdout);
     assert!(!status.stdout.contains("hunter2"));
     let without = console.run(&["status"]).await.expect(0);
     assert!(without.stdout.contains("AMQP_URL is not set"), "{}", without.stdout);

@@ -18,7 +18,7 @@ async fn an_applied_effect_resolves_without_running_and_the_others_wait_or_stay_
     let arguments =
         ["failed", "requeue", "--all", "--yes", "--reason", "bank is back", "--verify", &script];
     let stdout = console.run_with(&arguments, &[("PATH", &path())], "").await.expect(0).stdout;
-    assert!(stdout.contains("no scheduler is at work"), "{stdout}");
+    assert!(stdout.contains("no scheduler runs"), "{stdout}");
     // All are answered for: asking again changes nothing.
     console.run_with(&["bulks", "verify", "1", &script], &[("PATH", &path())], "").await.expect(0);
     let bulk = console.json(&["bulks", "show", "1"]).await;
@@ -53,7 +53,7 @@ async fn a_resolution_is_recorded_as_the_action_of_the_operator_of_the_command()
     let ann = [("PATH", path.as_str()), ("USER", "ann")];
     let left = console.run_with(&arguments, &ann, "").await.expect(9);
     assert!(left.stderr.contains("sexton bulks verify 1 CMD"), "{}", left.stderr);
-    assert!(left.stderr.contains("nobody has answered yet for 2"), "{}", left.stderr);
+    assert!(left.stderr.contains("2 wait for the verify command"), "{}", left.stderr);
     let alive = sexton_store::bulk::list_active(console.store(), 0).await.unwrap();
     assert_eq!(alive, [0_i64; 0], "no scheduler has anything to do");
     let watched = console.run(&["bulks", "watch", "1"]).await.expect(9);

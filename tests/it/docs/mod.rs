@@ -4,6 +4,7 @@
 //! correct; nothing is corrected by itself.
 
 mod arrows;
+mod commands;
 mod examples;
 mod faults;
 mod guarantees;

@@ -59,7 +59,10 @@ fn with_placeholders(line: &str) -> String {
 }
 
 fn placeholder(word: &str) -> String {
-    let is_uuid = word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    // Of an execution, whole or shortened: the digits of its time begin alike for years.
+    let is_uuid = word.len() >= 8
+        && word.starts_with("01")
+        && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_clock =
         word.contains(':') && word.bytes().all(|b| b.is_ascii_digit() || b":.".contains(&b));
     // 2026-11-24T14:00:40Z, also after a prefix, as in a key.

@@ -31,7 +31,7 @@ async fn doctor_finds_tickets_owed() {
     let fixture = DoctorFixture::new().await;
     fixture.execution(State::Pending, 5, false).await;
     let found = fixture.has(Code::TicketsOwed).await;
-    assert!(evidence(&found).starts_with("1 are owed, the oldest for 5 m"), "{found}");
+    assert!(evidence(&found).starts_with("1 are unpublished, the oldest for 5 m"), "{found}");
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ async fn a_verified_requeue_resolves_applied_effects_runs_missing_ones_and_repor
     let all = ["failed", "requeue", "--all", "--yes", "--reason", "bank is back"];
     let preview = scene.sexton(&[&all[..], &["--dry-run"]].concat(), 0).await;
     assert!(
-        preview.contains("asked first") && preview.contains("5, by the verify task"),
+        preview.contains("verification") && preview.contains("5, by the verify task"),
         "{preview}"
     );
     let _scheduler = scene.platform.start_scheduler("s1", &[]).unwrap();

@@ -76,7 +76,7 @@ async fn the_next_sweep_applies_a_discard_and_a_restore_republishes_the_message(
     assert_eq!(stage.bodies().await, [b"keep".to_vec()]);
     assert_eq!(stage.state(&id).await, "discarded");
     let done = stage.command(&["restore", &id]).await;
-    assert!(done.status.success() && done.stdout.contains("is to be put back"), "{done}");
+    assert!(done.status.success() && done.stdout.contains("is restored"), "{done}");
     assert_eq!(stage.state(&id).await, "restoring");
     stage.pass().await;
     assert_eq!(stage.bodies().await, [b"keep".to_vec(), b"rubbish".to_vec()]);

@@ -1,7 +1,7 @@
 //! Asking for a bulk: the preview, the question, and then watching.
 //!
-//! The program that asks does nothing itself. It may be killed at any time: before the bulk is written
-//! nothing was asked for, afterwards the schedulers carry it out.
+//! The command executes nothing itself. It may be killed at any time: before it has written the bulk, nothing
+//! happens; afterwards the schedulers execute it.
 
 use clap::Args;
 use serde_json::json;
@@ -24,7 +24,7 @@ use crate::show::{Facts, ago, line};
 /// Jobs and pools that a preview names.
 const MAX_NAMED: usize = 10;
 
-/// How it is asked for.
+/// Options of bulk operations.
 #[derive(Debug, Args, Default)]
 pub struct BulkOptions {
     /// Show what would be done, and do nothing
@@ -41,11 +41,11 @@ pub struct BulkOptions {
     pub detach: bool,
 }
 
-/// Shows the preview, asks for confirmation, creates the bulk, and watches it.
+/// Previews the bulk, asks for confirmation, writes the bulk, and watches it.
 ///
 /// # Errors
 ///
-/// [`Failure`]; [`Failure::Unconfirmed`] when nobody said yes, and nothing was asked for.
+/// [`Failure`]; [`Failure::Unconfirmed`] without confirmation; nothing was written.
 pub(in crate::commands) async fn request_bulk(
     store: &Store,
     bulk: &BulkPreview,
@@ -79,8 +79,8 @@ pub(in crate::commands) async fn request_bulk(
     watch::follow(store, id, detach, session).await
 }
 
-/// Asks the command of each item, until none is left or the operator interrupts; returns whether he did. What is not
-/// answered then is asked by `bulks verify`.
+/// Runs the verify command for each item, until none is left or the operator interrupts; returns whether he did. `bulks
+/// verify` goes on with the others.
 pub(super) async fn verify_until_interrupted(
     store: &Store,
     verification: Verification<'_>,
@@ -140,7 +140,7 @@ fn render_preview(
         );
     }
     if preview.verified > 0 && kind == BulkKind::Requeue {
-        facts.add_optional("asked first", describe_verification(preview.verified, action.verify));
+        facts.add_optional("verification", describe_verification(preview.verified, action.verify));
     }
     facts.add_optional("left out", describe_muted(&preview.muted));
     if preview.more {
@@ -156,7 +156,7 @@ fn describe_verification(verified: u64, verify: Verifier<'_>) -> Option<String> 
              running"
         )),
         Verifier::Nobody => {
-            Some(format!("nobody, though the jobs of {verified} have a verify task (--no-verify)"))
+            Some(format!("none, though the jobs of {verified} have a verify task (--no-verify)"))
         }
         Verifier::Command(_) => None,
     }

@@ -14,15 +14,15 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Progress, lines};
 
-/// Between two looks.
+/// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Watches until the bulk has ended, and says how; an interrupt ends the watching alone. Without a
-/// scheduler at work nobody waits, nor when nothing is left to do but what a command has to be asked of.
+/// Watches until the bulk has ended, and prints the outcome; an interrupt ends only the watching. Returns at once if no
+/// scheduler runs, and when all that is left waits for the verify command.
 ///
 /// # Errors
 ///
-/// [`Failure::Reported`] when it did not do all that was asked, is paused or stopped, or was not asked of.
+/// [`Failure::Reported`] when it did not do everything, is paused or stopped, or waits for the verify command.
 pub(in crate::commands) async fn follow(
     store: &Store,
     id: i64,
@@ -72,10 +72,9 @@ fn render_unanswered(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Fa
         session.out.document(&json!({"bulk": bulk, "unasked": left}))?;
     }
     let (id, progress_text) = (bulk.id, summary(bulk));
-    let (noun, them) = if left == 1 { ("it is", "it") } else { ("they are", "them") };
+    let verb = if left == 1 { "waits" } else { "wait" };
     let message = format!(
-        "bulk {id}: {progress_text}; nobody has answered yet for {left}, and nothing is done until {noun} answered \
-         for. To ask a command of {them}: sexton bulks verify {id} CMD"
+        "bulk {id}: {progress_text}; {left} {verb} for the verify command; to run it: sexton bulks verify {id} CMD"
     );
     Err(Failure::Reported { exit: Exit::Partly, message })
 }
@@ -86,9 +85,9 @@ fn render_detached(bulk: &Bulk, at_work: bool, session: &Session) -> Result<(), 
     }
     let id = bulk.id;
     session.out.print(if at_work {
-        format!("Bulk {id} goes on without this command.")
+        format!("Bulk {id} continues without this command.")
     } else {
-        format!("Bulk {id} is written down; no scheduler is at work, and it begins when one is.")
+        format!("Bulk {id} is recorded; no scheduler runs, and the bulk begins when one does.")
     })?;
     session.out.print(format!("Watch it: sexton bulks watch {id}. Stop it: sexton bulks stop {id}"))
 }
@@ -111,7 +110,7 @@ fn render_end(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
             ),
         ),
         "stopped" => {
-            let by = bulk.stopped_by.as_deref().unwrap_or("somebody");
+            let by = bulk.stopped_by.as_deref().unwrap_or("an operator");
             let text =
                 format!("bulk {id} was stopped by {}: {}\n{progress_text}", lines(by), lines(why));
             failure(Exit::NothingDone, text)

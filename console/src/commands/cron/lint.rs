@@ -1,4 +1,4 @@
-//! `sexton cron lint`: what is allowed about schedules and probably not meant.
+//! `sexton cron lint`: likely mistakes in schedules.
 
 mod sources;
 
@@ -19,10 +19,10 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::lines;
 
-/// The most findings that are told; of further ones only the number is.
+/// Maximum number of findings shown; the answer counts the others.
 const MAX_LISTED_FINDINGS: usize = 1_000;
 
-/// What to look at.
+/// The schedules to examine, and options.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["expression", "files", "database"]))]
 pub struct Lint {
@@ -31,29 +31,29 @@ pub struct Lint {
     /// Jobs files (ending in .toml) and crontabs; `-` is a crontab on standard input
     #[arg(short, long = "file", num_args = 1.., value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Crontabs have a column for the user, as /etc/crontab
+    /// The crontabs have a user column, as /etc/crontab has
     #[arg(long, requires = "files")]
     system: bool,
-    /// All active jobs of the database, with how long their attempts take
+    /// Examine all active jobs of the database, and the durations of their attempts
     #[arg(long)]
     database: bool,
-    /// The zone of the expression, or of a crontab that says none
+    /// Time zone of the expression, or of a crontab without CRON_TZ
     #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
     tz: Zone,
-    /// What a change of the clocks means for fixed times of the expression: vixie, skip or wall
+    /// Rule for fixed times of the expression at clock changes: vixie, skip or wall
     #[arg(long, default_value = "vixie", value_parser = parse_dst)]
     dst: Dst,
-    /// The job whose numbers H stands for in the expression
+    /// Job from whose name H in the expression is computed
     #[arg(long, visible_alias = "salt", value_name = "NAME")]
     job: Option<String>,
-    /// So many jobs in one minute are a finding, 2 or more
+    /// Report minutes with at least this number of jobs, 2 or more
     #[arg(long, value_name = "JOBS", default_value_t = DEFAULT_SAME_MINUTE_JOBS as u32,
           value_parser = clap::value_parser!(u32).range(2..=20_000))]
     same_minute: u32,
-    /// Only what is at least so bad: note, warning or error
+    /// Lowest severity to report: note, warning or error
     #[arg(long, default_value = "warning", value_parser = parse_severity)]
     severity: Severity,
-    /// As if it were this instant (RFC 3339); default: now
+    /// Judge as of this instant (RFC 3339); now by default
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
 }

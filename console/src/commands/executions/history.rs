@@ -2,9 +2,9 @@
 //!
 //! A number is spent by an attempt, or without one: an execution whose ticket could not be opened
 //! fails, and takes the next number as it does at the end of an attempt. Such a number has no row of its
-//! own, so it is told from those around it.
+//! own; the numbers around it show it.
 //!
-//! Where retention has removed the attempts ([`is_removed`]), nothing can be told of any number.
+//! Where retention has removed the attempts ([`is_removed`]), no number is known.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;

@@ -26,7 +26,7 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
     }
     let Page { items: found, next_cursor } = page;
     if !found.is_empty() {
-        session.out.table(table(&found, now))?;
+        session.out.table(table(&store, &found, now).await?)?;
     } else if is_cut_short {
         session.out.print("There are no such executions among those looked at.")?;
     } else {
@@ -125,7 +125,7 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
     facts.add_optional("progress", execution.progress.as_ref().and_then(history::progress));
     facts.add_optional("lease until", execution.lease_until.map(at));
     if execution.cancel_requested {
-        facts.cell("cancel", Cell::toned("asked for", Tone::Warning));
+        facts.cell("cancel", Cell::toned("requested", Tone::Warning));
     }
     if let Some(message) = &execution.error_message {
         let class = execution.error_class.as_deref().unwrap_or("error");

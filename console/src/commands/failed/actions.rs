@@ -71,7 +71,7 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     report.render(session)
 }
 
-/// Watches a bulk that asks a verify task before it requeues.
+/// Watches a bulk that runs a verify task before it requeues.
 pub(super) async fn follow_verified(
     store: &Store,
     id: i64,
@@ -79,7 +79,7 @@ pub(super) async fn follow_verified(
     session: &Session,
 ) -> Result<(), Failure> {
     if !session.out.is_json() {
-        session.out.print(format!("Bulk {id} asks the verify task of the job first."))?;
+        session.out.print(format!("Bulk {id} runs the job's verify task first."))?;
     }
     follow(store, id, detach, session).await
 }

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-/// Differences that are told.
+/// Maximum number of differences shown.
 const MAX_LISTED_CHANGES: usize = 50;
 
 /// What to change.

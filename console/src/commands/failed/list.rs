@@ -8,6 +8,7 @@ use sexton_operations::failed::list::{
 };
 use sexton_operations::filter::FailureScope;
 use sexton_operations::paging::Page;
+use sexton_operations::short_ids;
 use sexton_store::Store;
 use sexton_store::failures::FailedExecution;
 
@@ -73,7 +74,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     if rows.is_empty() {
         session.out.print("There are no such executions.")?;
     } else {
-        session.out.table(table(&rows, now))?;
+        session.out.table(table(&store, &rows, now).await?)?;
     }
     render_next(next_cursor.as_ref(), session)?;
     render_left_out(&store, &filter, session).await?;
@@ -100,18 +101,25 @@ async fn render_left_out(
     Ok(())
 }
 
-/// Says that lists lack what failed before the register was there, as long as they do.
+/// Says that lists lack older failures, while the failure index is incomplete.
 async fn render_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
     if is_complete(store).await? {
         return Ok(());
     }
     session.out.print(
-        "Some older failures are missing: a scheduler of this version is still bringing them in, or none \
+        "Some older failures are missing: a scheduler of this version is still indexing them, or none \
          runs.",
     )
 }
 
-fn table(rows: &[FailedExecution], now: DateTime<Utc>) -> Table {
+async fn table(
+    store: &Store,
+    rows: &[FailedExecution],
+    now: DateTime<Utc>,
+) -> Result<Table, Failure> {
+    let ids = short_ids::of_executions(store, rows.iter().map(|row| row.execution.id)).await?;
+    let groups = rows.iter().filter_map(|row| row.execution.fingerprint.clone());
+    let groups = short_ids::of_fingerprints(store, groups).await?;
     let mut table =
         Table::new(&["ID", "JOB", "ATTEMPTS", "FAILED", "WORKER", "GROUP", "CLASS", "MESSAGE"])
             .unclipped(0)
@@ -119,15 +127,15 @@ fn table(rows: &[FailedExecution], now: DateTime<Utc>) -> Table {
     for FailedExecution { execution, worker } in rows {
         let or_none = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::new);
         table.row(vec![
-            Cell::new(execution.id.to_string()),
+            Cell::new(ids.get(&execution.id)),
             Cell::new(&execution.job_name),
             execution.attempts_made.map_or_else(Cell::none, Cell::number),
             Cell::new(execution.finished_at.map(|at| ago(at, now)).unwrap_or_default()),
             or_none(worker),
-            or_none(&execution.fingerprint),
+            or_none(&execution.fingerprint.as_ref().map(|fingerprint| groups.get(fingerprint))),
             or_none(&execution.error_class),
             Cell::new(line(execution.error_message.as_deref().unwrap_or(""), MAX_MESSAGE_CHARS)),
         ]);
     }
-    table
+    Ok(table)
 }

@@ -80,7 +80,7 @@ fn render_message(
     let mut facts = Facts::default();
     match message.published_at {
         Some(at) => facts.add("published", format!("{} ({})", precise(at), ago(at, now))),
-        None => facts.cell("published", Cell::toned("not yet: it is owed", Tone::Warning)),
+        None => facts.cell("published", Cell::toned("not yet", Tone::Warning)),
     }
     session.out.facts(facts)?;
     session.out.print(line(&message.body.to_string(), MAX_BODY_CHARS))

@@ -65,7 +65,7 @@ fn read_files(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     paths.iter().map(read).collect()
 }
 
-/// On standard error, since what was asked for is done.
+/// On standard error, since the jobs are applied.
 fn warn(problems: &[Problem]) {
     for problem in problems.iter().take(MAX_NAMED) {
         eprintln!("sexton: warning: {}", lines(&problem.to_string()));

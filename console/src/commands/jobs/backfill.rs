@@ -4,6 +4,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use sexton_operations::job_names;
 use sexton_operations::jobs::backfill::{BackfillRange, BackfillRequest, Totals};
+use sexton_operations::short_ids;
+use sexton_store::Store;
 
 use super::Backfill;
 use crate::confirm::confirm;
@@ -29,7 +31,7 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
     let range = request.read(&job, session.now(&store).await?)?;
     let preview = range.preview(&store, &session.actor).await?;
     if arguments.dry_run {
-        return render(&preview, arguments, &range, session);
+        return render(&store, &preview, arguments, &range, session).await;
     }
     if preview.made == 0 {
         return Err(Failure::NothingDone(format!(
@@ -39,7 +41,7 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
     }
     confirm(&question(&preview, arguments), arguments.yes)?;
     let done = range.run(&store, &session.actor).await?;
-    render(&done, arguments, &range, session)
+    render(&store, &done, arguments, &range, session).await
 }
 
 fn question(preview: &Totals, arguments: &Backfill) -> String {
@@ -52,7 +54,8 @@ fn question(preview: &Totals, arguments: &Backfill) -> String {
     format!("{} firings of {} will run{last}", preview.made, arguments.name)
 }
 
-fn render(
+async fn render(
+    store: &Store,
     sum: &Totals,
     arguments: &Backfill,
     range: &BackfillRange<'_>,
@@ -83,9 +86,12 @@ fn render(
             "firings_are_all": sum.firing_count() == sum.listed.len() as u64,
         }));
     }
+    let shown = || sum.listed.iter().take(MAX_SHOWN);
+    let ids = shown().filter_map(|firing| firing.execution);
+    let ids = short_ids::of_executions(store, ids).await?;
     let mut table = Table::new(&["FIRING", "DUE", "EXECUTION"]).single_line_rows();
-    for firing in sum.listed.iter().take(MAX_SHOWN) {
-        let id = firing.execution.map(|id| id.to_string());
+    for firing in shown() {
+        let id = firing.execution.map(|id| ids.get(&id));
         table.row(vec![
             Cell::new(instant(firing.scheduled_for)),
             Cell::new(firing.due_at.map_or("has an execution".to_owned(), instant)),

@@ -47,7 +47,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
     if done.paused {
         session.out.print("The job is paused; this execution runs all the same.")?;
     }
-    session.out.print(format!("`sexton executions show {id}` tells how it goes."))
+    session.out.print(format!("`sexton executions show {id}` shows its progress."))
 }
 
 pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Failure> {

@@ -5,7 +5,9 @@ use sexton_model::zone::Zone;
 use sexton_operations::instants::TimeRangeRequest;
 use sexton_operations::job_names;
 use sexton_operations::ledger::{Answer, ExplainedFiring, FiringRequest, FiringSelector, explain};
+use sexton_operations::short_ids::{self, ShortIds};
 use sexton_store::ledger::{MAX_FIRINGS, zone_of};
+use uuid::Uuid;
 
 use super::Explain;
 use crate::failure::Failure;
@@ -47,7 +49,11 @@ pub(super) async fn run(arguments: &Explain, session: &Session) -> Result<(), Fa
             instant(since),
             instant(until)
         )),
-        (FiringSelector::Range { .. }, firings) => render_range(firings, &answer, zone, session),
+        (FiringSelector::Range { .. }, firings) => {
+            let ids = firings.iter().filter_map(|firing| firing.execution.as_ref());
+            let ids = short_ids::of_executions(&store, ids.map(|execution| execution.id)).await?;
+            render_range(firings, &ids, &answer, zone, session)
+        }
     }
 }
 
@@ -112,13 +118,14 @@ fn render_no_firing(
 
 fn render_range(
     firings: &[ExplainedFiring],
+    ids: &ShortIds<Uuid>,
     answer: &Answer,
     zone: Zone,
     session: &Session,
 ) -> Result<(), Failure> {
     let mut table = Table::new(&["FIRING", "DISPOSITION", "EXECUTION", "WHY"]).single_line_rows();
     for firing in firings {
-        let id = firing.execution.as_ref().map(|execution| execution.id.to_string());
+        let id = firing.execution.as_ref().map(|execution| ids.get(&execution.id));
         table.row(vec![
             Cell::new(describe_instant(firing.scheduled_for, zone)),
             disposition_cell(&firing.disposition),

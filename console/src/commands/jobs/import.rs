@@ -1,5 +1,5 @@
 //! `sexton jobs import`: reads the entries of another scheduler, prints a jobs file of them and writes the
-//! catalogue that it needs. It applies nothing, and asks neither database nor broker.
+//! catalogue that it needs. It applies nothing, and needs neither database nor broker.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -22,37 +22,36 @@ use crate::input_files::read_text;
 use crate::session::Session;
 use crate::show::lines;
 
-/// Of what.
+/// Convert the entries of another scheduler into a jobs file.
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Of crontabs: of users, or with --system of the system
+    /// Convert crontabs
     ///
-    /// Each job means what cron means by its line: no timeout, no retry, nothing made up for, runs beside
-    /// one another. Comments in the file say what is mostly better. `sexton jobs import crontab
-    /// /etc/cron.d/* --tasks tasks.toml > jobs.toml` writes both files that a platform needs.
+    /// Each job runs as cron runs its line: without timeout, retry or catch-up, and beside an earlier run. Comments in
+    /// the file suggest better policies. `sexton jobs import crontab /etc/cron.d/* --tasks tasks.toml > jobs.toml`
+    /// writes both files that a platform needs.
     Crontab(Crontab),
-    /// Of the CronJobs in manifests of Kubernetes (YAML)
+    /// Convert the CronJobs in Kubernetes manifests (YAML)
     ///
-    /// Each job means what its CronJob means, also by what Kubernetes does if nothing is said; one that
-    /// is suspended is created paused.
+    /// Each job runs as its CronJob does, with the defaults of Kubernetes. A suspended CronJob becomes a paused job.
     K8s(K8s),
 }
 
 /// Crontabs.
 #[derive(Debug, Args)]
 pub struct Crontab {
-    /// The crontabs, at most 1 MiB each; `-` is standard input, as in
+    /// Crontabs, at most 1 MiB each; `-` is standard input, as in
     /// `crontab -l | sexton jobs import crontab -`
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// They have a column for the user; said of /etc/crontab and the files of a folder cron.d anyway
+    /// The crontabs have a user column; assumed for /etc/crontab and files in cron.d
     #[arg(long)]
     system: bool,
-    /// The zone of the crontab's host, for entries above any CRON_TZ
+    /// Time zone of the crontab's host, for entries without CRON_TZ
     #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
     tz: Zone,
-    /// The first part of the jobs' names; default: nothing for files with a column for the user, which
-    /// are named after the file (certbot, php.sessionclean), otherwise cron
+    /// First part of the jobs' names; default: cron, or the file's name for crontabs with a user column (certbot,
+    /// php.sessionclean)
     #[arg(long, value_parser = parse_service)]
     service: Option<String>,
     #[command(flatten)]
@@ -62,10 +61,10 @@ pub struct Crontab {
 /// Manifests.
 #[derive(Debug, Args)]
 pub struct K8s {
-    /// The manifests, at most 1 MiB each; `-` is standard input
+    /// Manifests, at most 1 MiB each; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The first part of the jobs' names; default: the namespace, or k8s
+    /// First part of the jobs' names; default: the namespace, or k8s
     #[arg(long, value_parser = parse_service)]
     service: Option<String>,
     #[command(flatten)]
@@ -75,11 +74,10 @@ pub struct K8s {
 /// Where the catalogue goes.
 #[derive(Debug, Args)]
 pub(super) struct Output {
-    /// Writes the workers' catalogue, which WORKER_TASKS names, to this new file; otherwise it stands in
-    /// the jobs file as comments
+    /// New file for the workers' catalogue (WORKER_TASKS); by default the jobs file has it as comments
     #[arg(long, value_name = "FILE")]
     tasks: Option<PathBuf>,
-    /// Writes it also if there is such a file
+    /// Overwrite an existing catalogue
     #[arg(long, requires = "tasks")]
     force: bool,
 }

@@ -68,7 +68,7 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     session.out.facts(facts(&job, &next_firings, now))?;
     if !last.is_empty() {
         session.out.print("\nLast executions")?;
-        session.out.table(execution_commands::table(&last, now))?;
+        session.out.table(execution_commands::table(&store, &last, now).await?)?;
     }
     if !gaps.is_empty() {
         session.out.print("\nFirings that were not executed")?;
@@ -141,7 +141,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.add_optional("lock key", job.lock_key.map(|key| key.to_string()));
     facts.add_optional("expected within", job.expect_within_ms.map(millis));
     facts.add_optional("stale after", job.stale_after_ms.map(millis));
-    facts.add_optional("asked before a requeue", job.verify_task.as_deref());
+    facts.add_optional("verify task", job.verify_task.as_deref());
     facts.add_optional(
         "paused after",
         job.pause_after_failures.map(|n| format!("{n} failures in a row")),

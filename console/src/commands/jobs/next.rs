@@ -1,4 +1,4 @@
-//! `sexton jobs next`: the next firings of some jobs or of all, in the order in which they come.
+//! `sexton jobs next`: the next firings of jobs, soonest first.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -12,18 +12,18 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, instant, roughly};
 
-/// When jobs fire next.
+/// The jobs, and how many firings.
 #[derive(Debug, Args)]
 pub struct Next {
-    /// Jobs; without one all active ones
+    /// Jobs; all active jobs by default
     names: Vec<String>,
-    /// How many firings in all, from 1 to 1,000
+    /// Number of firings in all, 1 to 1,000
     #[arg(long, default_value_t = 10, value_parser = parse_count)]
     count: usize,
-    /// Firings strictly after this instant (RFC 3339); default: what is not planned yet
+    /// Only firings after this instant (RFC 3339); by default those that are not planned yet
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
-    /// Show the clocks of this zone; default: of each job's own
+    /// Time zone of the shown times; by default each job's own
     #[arg(long, visible_alias = "zone", value_parser = parse_zone)]
     tz: Option<Zone>,
 }

@@ -1,4 +1,4 @@
-//! `sexton jobs preview`: what the changes of clocks do to the firings of jobs, beforehand.
+//! `sexton jobs preview`: how clock changes affect the firings of jobs.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -16,12 +16,12 @@ use crate::show::{Cell, Table, Tone, instant};
 /// The most anomalies of one answer.
 const MAX_SHOWN: usize = 1_000;
 
-/// What the changes of clocks do.
+/// The jobs, and the period.
 #[derive(Debug, Args)]
 pub struct Preview {
-    /// Jobs; without one all active ones
+    /// Jobs; all active jobs by default
     names: Vec<String>,
-    /// Two years from this instant (RFC 3339) on; default: from now on
+    /// Beginning of the two years to examine (RFC 3339); now by default
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
 }
@@ -52,7 +52,7 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
     }
     if found.is_empty() {
         session.out.print(format!(
-            "No change of clocks until {} touches a firing of {} jobs.",
+            "No clock change until {} affects a firing of {} jobs.",
             instant(until),
             jobs.len()
         ))?;
@@ -60,19 +60,17 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
         session.out.table(table(&found))?;
     }
     if more > 0 {
-        session.out.print(format!("… and {more} more; name the jobs that you mean."))?;
+        session.out.print(format!("… and {more} more; name the jobs to show."))?;
     }
     if !complete {
-        session
-            .out
-            .print(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
+        session.out.print(format!("Only {MAX_JOBS} jobs were examined; name the jobs to show."))?;
     }
     Ok(())
 }
 
 fn table(found: &[(&ScheduledJob, Anomaly)]) -> Table {
-    let mut table =
-        Table::new(&["CHANGE", "JOB", "ZONE", "WHAT", "MEANT", "FIRES", "AND"]).single_line_rows();
+    let mut table = Table::new(&["CHANGE", "JOB", "ZONE", "EFFECT", "WALL TIME", "FIRES", "AGAIN"])
+        .single_line_rows();
     for (job, anomaly) in found {
         let at =
             |at: Option<DateTime<Utc>>| at.map_or_else(Cell::none, |at| Cell::new(instant(at)));

@@ -47,7 +47,7 @@ pub fn describe_blocked(waits: &BlockedQuestions) -> String {
             more => format!(" and {more} more"),
         };
         parts.push(format!(
-            "nothing is asked until worker {first}{more} is replaced: it is of a version that knows no questions"
+            "no verify task runs until worker {first}{more} is replaced: its version has no verify tasks"
         ));
     }
     line(&parts.join("; "), 1_000)
@@ -121,7 +121,7 @@ mod tests {
         waits.unheard = Vec::new();
         waits.old_workers = vec!["w1 0.0.1\u{1b}[2J".to_owned(), "w2 0.0.1".to_owned()];
         let text = describe_blocked(&waits);
-        assert!(text.starts_with("nothing is asked until worker w1 0.0.1"), "{text}");
+        assert!(text.starts_with("no verify task runs until worker w1 0.0.1"), "{text}");
         assert!(text.contains(" and 1 more is replaced") && !text.contains('\u{1b}'), "{text}");
         waits.unheard = (0..7).map(|n| unheard(&n.to_string(), 1)).collect();
         assert!(describe_blocked(&waits).contains("and of 2 more pools and tasks"));

@@ -104,7 +104,7 @@ pub fn summary(bulk: &Bulk) -> String {
     };
     let mut parts = vec![format!("{} of {} {done}", bulk.done, bulk.selected)];
     if bulk.refused > 0 {
-        parts.push(format!("{} were not, somebody else was faster", bulk.refused));
+        parts.push(format!("{} refused, as another operator was faster", bulk.refused));
     }
     if bulk.resolved > 0 {
         parts.push(format!("{} had happened already", bulk.resolved));

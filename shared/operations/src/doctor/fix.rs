@@ -105,7 +105,7 @@ async fn republish_tickets(store: &Store, facts: &Facts, rows: &Rows) -> Result<
             }
         }
     }
-    Ok(format!("{unpublished} tickets are owed again; a scheduler's relay publishes them"))
+    Ok(format!("{unpublished} tickets are marked unpublished; a scheduler's relay publishes them"))
 }
 
 async fn republish_parked(store: &Store, facts: &Facts) -> Result<String, String> {

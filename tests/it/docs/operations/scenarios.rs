@@ -38,7 +38,7 @@ impl Scene {
     }
 
     /// One act: a word and what belongs to it.
-    pub(super) async fn act(&mut self, act: &str) {
+    pub(in crate::docs) async fn act(&mut self, act: &str) {
         let (word, rest) = act.trim().split_once(' ').unwrap_or((act.trim(), ""));
         match word {
             "scheduler" | "worker" => self.start(word, rest).await,
@@ -146,7 +146,7 @@ impl Scene {
 
     /// Runs a line of a page: `sexton`, a program in the background (`NAME=value … worker &`), the assignment
     /// of a variable that an act has set, or anything else by a shell. Answers as [`Self::command`].
-    pub(super) async fn run(&mut self, line: &str) -> String {
+    pub(in crate::docs) async fn run(&mut self, line: &str) -> String {
         if line.starts_with("sexton ") {
             return self.command(line).await;
         }

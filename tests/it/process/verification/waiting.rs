@@ -46,7 +46,7 @@ async fn a_bulk_shows_the_old_worker_that_blocks_it() {
         VALUES (gen_random_uuid(), 'worker', 'w0.old', 1, '0.0.1', '{default}', now(), now() + interval '1 day')";
     sqlx::query(old).execute(scene.platform.store().pool()).await.unwrap();
     scene.sexton(&REQUEUE, 0).await;
-    let text = "nothing is asked until worker w0.old 0.0.1 is replaced";
+    let text = "no verify task runs until worker w0.old 0.0.1 is replaced";
     scene
         .platform
         .eventually("show tells of the old worker", FINAL_TIMEOUT, async || {

@@ -32,7 +32,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     tokio::select! {
         ended = follow(store, id, attempt, streams, session) => ended,
-        // Whoever has seen enough has what was asked for.
+        // An interrupted reader has seen enough: that is no failure.
         Ok(()) = tokio::signal::ctrl_c() => Ok(()),
     }
 }

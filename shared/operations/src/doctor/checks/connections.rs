@@ -114,7 +114,7 @@ mod tests {
             notification_failure: None,
             invalid_indexes: Vec::new(),
             privileges: Privileges::default(),
-            rows: Err("not asked".to_owned()),
+            rows: Err("not read".to_owned()),
         }
     }
 

@@ -16,16 +16,17 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     if !at_work {
         let last = of_schedulers().map(|process| process.silent_ms).min().map_or_else(
             || "none has said anything".to_owned(),
-            |ms| format!("the last was heard of {} ago", duration(ms)),
+            |ms| format!("the last heartbeat came {} ago", duration(ms)),
         );
         let text = format!(
-            "{last}; {} active jobs, {} tickets are owed",
+            "{last}; {} active jobs, {} tickets are unpublished",
             overview.jobs_active, overview.unpublished
         );
         found.push(Finding::new(Code::NoScheduler, text));
     }
     if let Some(ms) = overview.oldest_unpublished_ms.filter(|ms| *ms > MAX_UNPUBLISHED_MS) {
-        let text = format!("{} are owed, the oldest for {}", overview.unpublished, duration(ms));
+        let text =
+            format!("{} are unpublished, the oldest for {}", overview.unpublished, duration(ms));
         found.push(Finding::new(Code::TicketsOwed, text));
     }
     for overdue in &rows.overdue {
