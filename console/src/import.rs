@@ -5,7 +5,7 @@
 //!
 //! * The jobs file passes the checker: an entry whose job would not is left out.
 //! * Nothing is lost silently: what could not be carried over is in [`ImportOutcome::left_out`], each with
-//!   its line, all of them at once; what means something else here is said beside its job.
+//!   its line, all of them at once; a remark beside the job names what means something else here.
 //! * Names are valid and unique, and the same input gives the same output.
 //! * Each job says what the other scheduler does with late, long, failed and overlapping runs, also
 //!   where that is not what a job does that says nothing.
@@ -105,7 +105,7 @@ pub struct Entry {
     pub schedule: String,
     /// The zone whose clocks it is about.
     pub zone: Zone,
-    /// By how much its firings are spread, and what is said of it.
+    /// By how much its firings are spread, and the remark about it.
     pub jitter: Option<(Duration, String)>,
     /// How the other scheduler deals with its runs.
     pub policies: Policies,

@@ -29,7 +29,7 @@ const KINDS: [Fault; 17] = [
     Fault::Manual(ManualAction::TicketKept),
     Fault::Manual(ManualAction::BulkQuestioned),
     Fault::Point("scheduler.bulk_executed"),
-    Fault::Point("console.bulk_asked"),
+    Fault::Point("console.bulk_created"),
 ];
 
 const AMOUNT: Amount = Amount { total: 20, each: 1 };

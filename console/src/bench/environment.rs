@@ -22,7 +22,7 @@ use crate::session::Session;
 pub const POOL: &str = "bench";
 /// For the broker, to connect and to delete.
 const BROKER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Younger ones may be about to be used by whoever has just made them.
+/// The program that made a younger one may be about to use it.
 const MIN_LEFTOVER_AGE: chrono::Duration = chrono::Duration::seconds(10);
 
 /// A place to measure, or what is left of one.
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Urls {
 }
 
 impl BenchEnvironment {
-    /// Makes the database, migrated. The namespace is declared by whoever is started there.
+    /// Makes the database, migrated. The first program that starts there declares the namespace.
     ///
     /// # Errors
     ///

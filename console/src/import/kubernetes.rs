@@ -2,7 +2,7 @@
 //!
 //! What says when and by which policies becomes the job. What says how a container runs cannot: a
 //! worker runs programs, so the program of the first container becomes the catalogue's entry, and
-//! what else its pod has is named for whoever writes the entry.
+//! the remarks name what else its pod has, for the person who writes the entry.
 
 mod fields;
 mod pod;
@@ -77,9 +77,9 @@ impl<'o> Import<'o> {
     /// What was read; each job is checked as it would be applied at `now`.
     pub fn finish(self, now: DateTime<Utc>) -> ImportOutcome {
         let mut outcome = self.outcome;
-        let own = std::mem::take(&mut outcome.remarks);
+        let remarks = std::mem::take(&mut outcome.remarks);
         outcome.remarks.extend(REMARKS.map(str::to_owned));
-        outcome.remarks.extend(own);
+        outcome.remarks.extend(remarks);
         finish(outcome, now)
     }
 }
@@ -112,9 +112,9 @@ impl Reader<'_> {
         match kind {
             "List" | "CronJobList" => {
                 for item in document.get("items").and_then(Value::list).unwrap_or_default() {
-                    let own = item.get("kind").and_then(Value::text);
+                    let own_kind = item.get("kind").and_then(Value::text);
                     // The items of a CronJobList need not repeat what they are.
-                    match own.unwrap_or(kind) {
+                    match own_kind.unwrap_or(kind) {
                         "CronJob" | "CronJobList" => self.cron_job(item)?,
                         other => self.pass_over(item, other),
                     }

@@ -32,7 +32,7 @@ pub(super) struct Names {
     used: HashSet<String>,
     /// The marks that entries of one name have, its first one among them.
     marks: HashSet<(String, usize, String)>,
-    /// How often each was asked for, so that many of one name cost no search.
+    /// How often each was requested, so that many of one name cost no search.
     requested: HashMap<String, usize>,
 }
 

@@ -19,7 +19,7 @@ const HALF_A_DAY: Duration = Duration::from_hours(12);
 /// Kubernetes' own `backoffLimit`.
 const BACKOFF_LIMIT: u64 = 6;
 
-/// A field's value as TOML, and what is said beside it; nothing if that is empty.
+/// A field's value as TOML, and the remark beside it; no remark if that is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
     pub(super) name: &'static str,

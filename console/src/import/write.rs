@@ -11,7 +11,7 @@ use super::{Entry, ImportOutcome, Program};
 
 /// The longest catalogue that a worker reads, in bytes.
 pub const MAX_TASKS_BYTES: usize = 1024 * 1024;
-/// With more jobs, what is said of the fields is not repeated in each.
+/// With more jobs, each table leaves out the advice about its fields.
 const MAX_ADVISED_JOBS: usize = 1_000;
 /// Longer lines have their comment behind a shorter space.
 const COMMENT_COLUMN: usize = 40;
@@ -120,7 +120,7 @@ fn is_reserved_variable(name: &str) -> bool {
         || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The table of one job, with its remarks above it and, if `advised`, what is said of its fields.
+/// The table of one job, with its remarks above it and, if `advised`, the advice about its fields.
 pub(super) fn job(entry: &Entry, advised: bool) -> String {
     let mut text: String = entry.remarks.iter().map(|remark| paragraph(remark)).collect();
     text.push_str("[[job]]\n");

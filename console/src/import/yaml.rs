@@ -2,7 +2,7 @@
 //!
 //! The parser's events are taken one by one, so that nothing is recursive but the tree, whose depth is
 //! bounded here. Anchors and aliases are refused: what they stand for is written elsewhere, can be
-//! huge, and no manifest needs them. Values are texts; what a text means is asked of whoever reads it.
+//! huge, and no manifest needs them. Values are texts; the reader decides what a text means.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 

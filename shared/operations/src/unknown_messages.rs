@@ -101,7 +101,7 @@ pub async fn discard(
     let by = actor.because(Some(reason));
     let done = unknown_messages::discard(store, id, allow_truncated, by, None).await;
     if done.is_ok() {
-        fault::point("console.raw_discarded");
+        fault::point("console.unknown_discarded");
     }
     done
 }
@@ -118,7 +118,7 @@ pub async fn restore(
 ) -> Result<PendingAction, UnknownMessageError> {
     let done = unknown_messages::restore(store, id, actor.because(reason), None).await;
     if done.is_ok() {
-        fault::point("console.raw_restored");
+        fault::point("console.unknown_restored");
     }
     done
 }

@@ -20,9 +20,9 @@ async fn applying_twice_changes_nothing_the_second_time() {
             "changed",
             "created",
             "dry_run",
-            "misfits",
             "not_paused",
             "paused",
+            "schema_mismatches",
             "still_paused",
             "unchanged"
         ]

@@ -27,10 +27,10 @@ impl DoctorFixture {
 }
 
 #[tokio::test]
-async fn doctor_finds_tickets_owed() {
+async fn doctor_finds_tickets_unpublished() {
     let fixture = DoctorFixture::new().await;
     fixture.execution(State::Pending, 5, false).await;
-    let found = fixture.has(Code::TicketsOwed).await;
+    let found = fixture.has(Code::TicketsUnpublished).await;
     assert!(evidence(&found).starts_with("1 are unpublished, the oldest for 5 m"), "{found}");
 }
 

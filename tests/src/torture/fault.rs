@@ -10,8 +10,8 @@ const WITHOUT_EXECUTIONS: [&str; 6] = [
     "worker.set_aside",
     "scheduler.sweep_recorded",
     "scheduler.sweep_restored",
-    "console.raw_discarded",
-    "console.raw_restored",
+    "console.unknown_discarded",
+    "console.unknown_restored",
     "console.fix_recorded",
 ];
 

@@ -3,8 +3,8 @@
 //! It goes by the actions' numbers, so an export that broke off is gone on with behind the last number that it
 //! wrote. Numbers are drawn before a transaction commits: an action may appear later than one with a higher
 //! number. So an export waits for those who may be recording something below what it would write, and if they
-//! take too long it ends before the first number that they may have drawn. Whoever goes on from the last number
-//! of the one before misses nothing.
+//! take too long it ends before the first number that they may have drawn. An export that goes on from the last
+//! number of the one before misses nothing.
 
 use chrono::Utc;
 use clap::{Args, ValueEnum};

@@ -70,7 +70,7 @@ pub(in crate::commands) async fn request_bulk(
     }
     confirm(&format!("{} will be {}", describe_count(counts), action.kind.done()), options.yes)?;
     let id = bulk.create(store, action, &session.actor).await?;
-    fault::point("console.bulk_asked");
+    fault::point("console.bulk_created");
     let mut detach = options.detach;
     if let Verifier::Command(command) = action.verify {
         let by = session.actor.because(action.reason);

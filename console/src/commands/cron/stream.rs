@@ -19,7 +19,7 @@ use crate::show::ascii_controls;
 /// The longest line that is looked into, in bytes; the rest of a longer one is passed over.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Answers until the input ends. `now` is asked for where a question says no instant.
+/// Answers until the input ends. It calls `now` where a question has no instant.
 ///
 /// # Errors
 ///

@@ -105,7 +105,7 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     }
 }
 
-/// Refuses params that do not fit; what could not be checked is said to people, and holds nothing up.
+/// Refuses params that do not fit; a warning names what could not be checked.
 async fn check_params(
     store: &Store,
     target: &EditTarget<'_>,

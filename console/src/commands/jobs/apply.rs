@@ -91,7 +91,7 @@ fn document(applied: &Applied, mismatches: &[JobMismatch], dry_run: bool) -> Val
         "paused": applied.paused,
         "still_paused": applied.still_paused,
         "not_paused": applied.not_paused,
-        "misfits": mismatches,
+        "schema_mismatches": mismatches,
     })
 }
 

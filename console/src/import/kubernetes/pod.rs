@@ -83,7 +83,7 @@ fn is_variable(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The variables that have a value, and what is said of the others.
+/// The variables that have a value, and the remarks about the others.
 fn environment(container: &Value) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut set, mut env_remarks) = (BTreeMap::new(), Vec::new());
     let variables = container.get("env").and_then(Value::list).unwrap_or_default();

@@ -51,7 +51,7 @@ pub async fn verify_all(
     if !bulk::record_verify_command(store, id, command, by).await? {
         return Ok(());
     }
-    fault::point("console.bulk_asks");
+    fault::point("console.bulk_verifying");
     let mut after = 0;
     loop {
         let bulk = find(store, id).await?;

@@ -177,7 +177,7 @@ findings! {
         "No scheduler is at work: no job fires, and no unpublished ticket is published."
         "Start a scheduler, or find in its log why it is not ready."
         None;
-    TicketsOwed "tickets_owed" Warning
+    TicketsUnpublished "tickets_unpublished" Warning
         "Tickets have been unpublished for more than a minute."
         "See `broker_unreachable` and `no_scheduler`, then the schedulers' logs."
         None;

@@ -127,7 +127,7 @@ async fn republish_parked(store: &Store, facts: &Facts) -> Result<String, String
             parked_messages::mark_unseen_unpublished(store, before, true, after, BATCH_ROWS, None);
         let Some(again) = again.await.map_err(|error| error.to_string())? else {
             return Ok(format!(
-                "{unpublished} failed executions owe their message again; a scheduler's relay publishes it"
+                "{unpublished} failed executions have an unpublished message again; a scheduler's relay publishes it"
             ));
         };
         unpublished += again.unpublished;

@@ -1,7 +1,7 @@
 //! Triggers one execution for each line of a text.
 //!
 //! All lines are parsed and validated before the first execution is claimed, so a mistake in the last one costs
-//! nothing. Then portions are claimed, each in its own transaction. After a crash in between, repeat the request with
+//! nothing. Then the lines are claimed in batches, each in its own transaction. After a crash in between, repeat the request with
 //! the same text: each line has a key, and existing executions are counted and left alone.
 
 use std::collections::HashMap;
@@ -79,8 +79,8 @@ impl TriggerLines {
             self.lines.into_iter().map(|(_, line)| to_request(line)).collect();
         let by = audit_context(true, actor, reason);
         let mut done = TriggeredBatch::default();
-        for portion in items.chunks(MAX_BATCH_TRIGGERS) {
-            let one = match claim(store, name, portion, &claimed_by, by, None).await {
+        for batch in items.chunks(MAX_BATCH_TRIGGERS) {
+            let one = match claim(store, name, batch, &claimed_by, by, None).await {
                 Ok(one) => one,
                 Err(TriggerError::Missing(name)) if done == TriggeredBatch::default() => {
                     return Err(job_names::missing(store, &name).await);

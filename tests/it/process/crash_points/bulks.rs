@@ -15,13 +15,13 @@ async fn with_bulk() -> Scene {
 }
 
 #[tokio::test]
-async fn console_bulk_asked() {
+async fn console_bulk_created() {
     let scene = Scene::plain().await;
     scene.parked(2).await;
-    scene.console_dies("console.bulk_asked", &ALL).await;
+    scene.console_dies("console.bulk_created", &ALL).await;
     scene.holds("state = 'failed'", 2).await;
     assert_eq!(count(&scene.platform, "sexton.bulks WHERE state = 'preparing'").await, 1);
-    scene.ends(scene.successors(), "console.bulk_asked", DONE, [1, 1]).await;
+    scene.ends(scene.successors(), "console.bulk_created", DONE, [1, 1]).await;
     assert_eq!((scene.action_count("requeue").await, scene.action_count("bulk").await), (2, 1));
 }
 
@@ -42,7 +42,7 @@ async fn verified(scene: &Scene, command: &str) {
 
 #[tokio::test]
 async fn a_command_killed_before_its_verify_answers_leaves_a_waiting_bulk() {
-    let scene = dies_verifying("console.bulk_asked", "exit 0").await;
+    let scene = dies_verifying("console.bulk_created", "exit 0").await;
     scene.holds("state = 'failed'", 2).await;
     assert_eq!(scene.action_count("bulk_verify").await, 0);
     // A scheduler selects them, and requeues nothing that nobody has answered for.
@@ -50,7 +50,7 @@ async fn a_command_killed_before_its_verify_answers_leaves_a_waiting_bulk() {
     until(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'", 2).await;
     let output = scene.command(&["bulks", "verify", "1", "exit 1"]).await;
     assert!(output.status.success(), "{output}");
-    scene.ends(successors, "console.bulk_asked", DONE, [1, 1]).await;
+    scene.ends(successors, "console.bulk_created", DONE, [1, 1]).await;
     assert_eq!(
         (scene.action_count("requeue").await, scene.action_count("bulk_verify").await),
         (2, 1)
@@ -58,15 +58,15 @@ async fn a_command_killed_before_its_verify_answers_leaves_a_waiting_bulk() {
 }
 
 #[tokio::test]
-async fn console_bulk_asks() {
-    let scene = dies_verifying("console.bulk_asks", "exit 0").await;
+async fn console_bulk_verifying() {
+    let scene = dies_verifying("console.bulk_verifying", "exit 0").await;
     scene.holds("state = 'failed'", 2).await;
     assert_eq!(
         (scene.action_count("bulk_verify").await, scene.action_count("resolve").await),
         (1, 0)
     );
     verified(&scene, "exit 1").await;
-    scene.ends(scene.successors(), "console.bulk_asks", DONE, [1, 1]).await;
+    scene.ends(scene.successors(), "console.bulk_verifying", DONE, [1, 1]).await;
     assert_eq!(
         (scene.action_count("requeue").await, scene.action_count("bulk_verify").await),
         (2, 2)

@@ -42,7 +42,7 @@ async fn scheduler_sweep_restored() {
 }
 
 #[tokio::test]
-async fn console_raw_discarded() {
+async fn console_unknown_discarded() {
     let scene = Scene::plain().await;
     scene.declared().await;
     scene.put(b"one").await;
@@ -50,24 +50,24 @@ async fn console_raw_discarded() {
     scene.sweeper_until(THERE, 2).await;
     let ids = scene.raws().await;
     let command = ["unknown", "discard", &ids[0], &ids[1], "--reason", "rubbish", "--yes"];
-    scene.console_dies("console.raw_discarded", &command).await;
+    scene.console_dies("console.unknown_discarded", &command).await;
     assert_eq!(count(&scene.platform, MARKED).await, 1);
     let again = scene.command(&command).await;
     assert_eq!(again.status.code(), NOTHING_DONE, "one was discarded before: {again}");
     scene.is_swept_of_rubbish().await;
     assert_eq!(scene.action_count("discard_raw").await, 2);
-    assert_eq!(listed("console.raw_discarded").reruns, super::Reruns::Never);
+    assert_eq!(listed("console.unknown_discarded").reruns, super::Reruns::Never);
 }
 
 #[tokio::test]
-async fn console_raw_restored() {
+async fn console_unknown_restored() {
     let scene = Scene::plain().await;
     scene.rubbish_is_seen().await;
     let id = scene.raw().await;
     scene.discard(&[&id]).await;
     scene.is_swept_of_rubbish().await;
     let command = ["unknown", "restore", &id];
-    scene.console_dies("console.raw_restored", &command).await;
+    scene.console_dies("console.unknown_restored", &command).await;
     assert_eq!(
         count(&scene.platform, "sexton.unknown_messages WHERE restore_at IS NOT NULL").await,
         1
@@ -76,7 +76,7 @@ async fn console_raw_restored() {
     assert_eq!(again.status.code(), NOTHING_DONE, "it was taken back before: {again}");
     scene.sweeper_until(THERE, 1).await;
     scene.waits(scene.wire.failed(), 1).await;
-    assert_eq!(listed("console.raw_restored").reruns, super::Reruns::Never);
+    assert_eq!(listed("console.unknown_restored").reruns, super::Reruns::Never);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     let document = depot.platform.sexton_json(&["jobs", "apply", "-f", &wrong]).await;
     assert_eq!(document["unchanged"], json!(["a.ship"]), "also where nothing changes");
     assert_eq!(
-        (&document["misfits"][0]["job"], &document["misfits"][0]["at"]),
+        (&document["schema_mismatches"][0]["job"], &document["schema_mismatches"][0]["at"]),
         (&json!("a.ship"), &json!("/parcel/grams"))
     );
     // A trigger would run at once. Its params are the job's, overridden by the arguments.

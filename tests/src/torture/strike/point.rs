@@ -54,7 +54,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "worker.handed_back" => tickets::handed_back(arena, name).await,
         "worker.adopted" => tickets::foreign(arena, name, true).await,
         "worker.adopted_published" => tickets::foreign(arena, name, false).await,
-        "console.bulk_asked" | "console.bulk_stopped" | "console.bulk_resumed" => {
+        "console.bulk_created" | "console.bulk_stopped" | "console.bulk_resumed" => {
             bulk::commanded(arena, name).await
         }
         _ if name.starts_with("console.bulk_") => bulk::judged(arena, name).await,

@@ -15,8 +15,8 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let at_work = of_schedulers().any(|process| process.silent_ms <= MAX_HEARTBEAT_AGE_MS);
     if !at_work {
         let last = of_schedulers().map(|process| process.silent_ms).min().map_or_else(
-            || "none has said anything".to_owned(),
-            |ms| format!("the last heartbeat came {} ago", duration(ms)),
+            || "none has sent a heartbeat".to_owned(),
+            |ms| format!("the last heartbeat was {} ago", duration(ms)),
         );
         let text = format!(
             "{last}; {} active jobs, {} tickets are unpublished",
@@ -27,7 +27,7 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     if let Some(ms) = overview.oldest_unpublished_ms.filter(|ms| *ms > MAX_UNPUBLISHED_MS) {
         let text =
             format!("{} are unpublished, the oldest for {}", overview.unpublished, duration(ms));
-        found.push(Finding::new(Code::TicketsOwed, text));
+        found.push(Finding::new(Code::TicketsUnpublished, text));
     }
     for overdue in &rows.overdue {
         let ready = facts

@@ -45,7 +45,7 @@ pub(super) const POINTS: &[Point] = &[
         "the command",
     ),
     at(
-        "console.bulk_asked",
+        "console.bulk_created",
         Never,
         "the command records a bulk",
         "it answers",
@@ -53,7 +53,7 @@ pub(super) const POINTS: &[Point] = &[
         "the command",
     ),
     at(
-        "console.bulk_asks",
+        "console.bulk_verifying",
         Never,
         "the command records which verify command it runs for whom",
         "it runs that",
@@ -157,7 +157,7 @@ pub(super) const POINTS: &[Point] = &[
         "the command",
     ),
     at(
-        "console.raw_discarded",
+        "console.unknown_discarded",
         Never,
         "the command marks an unknown message for removal",
         "it marks the next, or answers",
@@ -165,7 +165,7 @@ pub(super) const POINTS: &[Point] = &[
         "an unknown message",
     ),
     at(
-        "console.raw_restored",
+        "console.unknown_restored",
         Never,
         "the command takes back the discard of an unknown message",
         "it does the next, or answers",

@@ -43,7 +43,7 @@ async fn ends(
 /// The command dies after it has created a bulk, or after it has stopped or resumed it.
 pub(super) async fn commanded(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let ids = fail(arena).await?;
-    if name == "console.bulk_asked" {
+    if name == "console.bulk_created" {
         let at = dies(arena, name, &requeue(&[])).await?;
         let bulk = newest(arena).await?;
         return ends(arena, name, (bulk, at), ids).await;
