@@ -2,8 +2,8 @@
 //!
 //! A shell starts this program with [`VARIABLE`] set whenever a person asks for a completion (see
 //! `sexton completions`). Commands and options come from the command line's definition. For the arguments of
-//! [`kind_of`], the database has the candidates: at most a hundred, within half a second. If it does not answer, there
-//! are none, and nothing is written to the terminal.
+//! [`kind_of`], the database has the candidates: at most a hundred, within half a second. If it does not answer, the
+//! shell gets no candidates, and nothing is written to the terminal.
 
 use std::ffi::OsStr;
 use std::time::Duration;

@@ -25,7 +25,7 @@ use fields::{Fields, texts};
 
 /// What is true of every import.
 const REMARKS: [&str; 3] = [
-    "Each job means what its CronJob means, also where that is what Kubernetes does if nothing is said. \
+    "Each job runs as its CronJob does, with the defaults of Kubernetes where the manifest is silent. \
      The comments beside the fields say what is mostly better.",
     "On days on which clocks change, Kubernetes leaves a time of the day out that is not there, and runs \
      one that comes twice twice; a job runs once on each of them. `sexton cron lint -f` names the jobs that \

@@ -101,8 +101,8 @@ async fn executions_are_found_by_job_state_time_params_and_page() {
             page.expect(2);
             continue;
         }
-        let told = page.expect(0).stdout;
-        let cursor = told.split("add --cursor ").nth(1).unwrap().trim().to_owned();
+        let stdout = page.expect(0).stdout;
+        let cursor = stdout.split("add --cursor ").nth(1).unwrap().trim().to_owned();
         let rest = [filter, &["--cursor", &cursor]].concat();
         assert_eq!(ids(&console, &rest).await, [mail.clone(), charge.clone()], "{filter:?}");
     }
@@ -280,9 +280,9 @@ async fn cancel_by_a_filter_previews_asks_and_leaves_a_bulk_to_the_schedulers() 
     let mails = [console.trigger("shop.mail").await, console.trigger("shop.mail").await];
     let charge = console.trigger("shop.charge").await;
     console.open(mails[0], 1).await;
-    let said = cancel(&["--job", "shop.mail"]).await.expect(7);
+    let preview = cancel(&["--job", "shop.mail"]).await.expect(7);
     for part in ["2 executions will be cancelled", "1 wait and end at once, 1 run"] {
-        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+        assert!(preview.stdout.contains(part), "{part}: {}", preview.stdout);
     }
     for (filter, count) in [
         (&["--all"][..], 3),
@@ -301,8 +301,8 @@ async fn cancel_by_a_filter_previews_asks_and_leaves_a_bulk_to_the_schedulers() 
     }
     cancel(&["--pool", "nowhere", "--yes"]).await.expect(4);
     let done = ["--job", "shop.mail", "--reason", "wrong list", "--yes", "--rate", "1/m"];
-    let said = cancel(&done).await.expect(0).stdout;
-    assert!(said.contains("no scheduler is at work"), "{said}");
+    let stdout = cancel(&done).await.expect(0).stdout;
+    assert!(stdout.contains("no scheduler runs"), "{stdout}");
     let bulk = console.json(&["bulks", "show", "1"]).await["bulk"].clone();
     assert_eq!((&bulk["kind"], &bulk["reason"]), (&"cancel".into(), &"wrong list".into()));
     let several: Vec<String> = mails.iter().map(ToString::to_string).collect();

@@ -83,11 +83,11 @@ async fn rendered(page: &str, scene: &mut Scene) -> String {
             for line in lines.by_ref().take_while(|line| *line != "```") {
                 let Some(command) = line.strip_prefix("$ ") else { continue };
                 out.push(line.to_owned());
-                let said = scene.run(&command.replace(SHOWN_ID, "$ID")).await;
+                let output = scene.run(&command.replace(SHOWN_ID, "$ID")).await;
                 if std::env::var_os("COMMANDS_PAGE").is_some() {
-                    println!("$ {command}\n{said}");
+                    println!("$ {command}\n{output}");
                 }
-                out.extend(with_cuts(&stable(command, &said), limit));
+                out.extend(with_cuts(&stable(command, &output), limit));
             }
             out.push("```".to_owned());
             limit = usize::MAX;
@@ -114,8 +114,8 @@ async fn the_page_of_the_commands_has_the_help_and_the_output_of_each() {
     }
     let differing: Vec<String> = (page.lines().zip(now.lines()))
         // Tables with empty cells have the widths of the run.
-        .filter(|(shown, said)| !shown.split_whitespace().eq(said.split_whitespace()))
-        .map(|(shown, said)| format!("  shown: {shown}\n  now:   {said}"))
+        .filter(|(shown, now)| !shown.split_whitespace().eq(now.split_whitespace()))
+        .map(|(shown, now)| format!("  shown: {shown}\n  now:   {now}"))
         .take(10)
         .collect();
     let lengths = (page.lines().count(), now.lines().count());

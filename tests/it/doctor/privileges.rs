@@ -62,9 +62,9 @@ async fn doctor_finds_database_privileges() {
     role.end(&fixture).await;
 }
 
-/// The database can be reached: what is missing is said as that, with what brings it.
+/// The database answers, so the finding names the missing privileges and the command that grants them.
 #[tokio::test]
-async fn a_role_without_the_schema_is_told_what_it_lacks_and_not_that_the_database_is_away() {
+async fn a_role_without_the_schema_reads_what_it_lacks_and_not_that_the_database_is_away() {
     let fixture = DoctorFixture::new().await;
     let tables = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO ROLE";
     for (grants, lacks) in [

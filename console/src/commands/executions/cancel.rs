@@ -76,7 +76,7 @@ const fn describe(cancelled: Cancelled) -> ActionResult {
     match cancelled {
         Cancelled::Immediately => ActionResult { state: "cancelled", text: "is cancelled" },
         Cancelled::Requested => {
-            ActionResult { state: "running", text: "is running; its worker was asked to end it" }
+            ActionResult { state: "running", text: "is running; its worker ends it" }
         }
     }
 }

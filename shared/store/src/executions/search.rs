@@ -119,17 +119,17 @@ async fn find(
     mut query: ExecutionQuery<'_>,
     mut plans: Option<&mut Vec<Value>>,
 ) -> Result<Found, StoreError> {
-    let few = if query.filter.selects_only(State::is_under_way) {
+    let rare_states = if query.filter.selects_only(State::is_under_way) {
         Some(FewStates::UnderWay)
     } else if query.filter.selects_only(|state| state == State::Failed) {
         Some(FewStates::Failed)
     } else {
         None
     };
-    if let Some(few) = few
-        && are_few(connection, few).await?
+    if let Some(rare_states) = rare_states
+        && are_few(connection, rare_states).await?
     {
-        let positions = list_few(connection, &query, few, plans).await?;
+        let positions = list_few(connection, &query, rare_states, plans).await?;
         return Ok(Found { positions, walked_to: None });
     }
     let mut found = Found::default();

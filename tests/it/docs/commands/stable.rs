@@ -43,19 +43,19 @@ const RULES: &[(&str, &str)] = &[
 ];
 
 /// Replaces what differs each time. Where `command` itself names instants, those of other days stay.
-pub(super) fn stable(command: &str, said: &str) -> String {
+pub(super) fn stable(command: &str, output: &str) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let mut said = said.to_owned();
+    let mut output = output.to_owned();
     if !host.trim().is_empty() {
         let user = Regex::new(&format!(r"[\w.-]+@{}\b", regex::escape(host.trim()))).unwrap();
-        said = user.replace_all(&said, "ann@ops1").into_owned();
+        output = user.replace_all(&output, "ann@ops1").into_owned();
         let name = Regex::new(&format!(r"\b{}\b", regex::escape(host.trim()))).unwrap();
-        said = name.replace_all(&said, "ops1").into_owned();
+        output = name.replace_all(&output, "ops1").into_owned();
     }
     let is_fixed = command.contains("--from 20");
     let today = clock::now().format("%Y-%m-%d").to_string();
     let mut lines = Vec::new();
-    for line in said.lines() {
+    for line in output.lines() {
         let mut line = line.trim_end().to_owned();
         for (differs, shown) in RULES.iter().copied() {
             let differs = if is_fixed {
@@ -112,8 +112,8 @@ fn aligned(lines: &[String]) -> Vec<String> {
 }
 
 /// The lines of an output, at most `limit`, and an ellipsis for the others.
-pub(super) fn with_cuts(said: &str, limit: usize) -> Vec<String> {
-    let mut lines: Vec<String> = said.trim_end().lines().map(str::to_owned).collect();
+pub(super) fn with_cuts(output: &str, limit: usize) -> Vec<String> {
+    let mut lines: Vec<String> = output.trim_end().lines().map(str::to_owned).collect();
     if lines.len() > limit {
         lines.truncate(limit);
         lines.push("…".to_owned());
@@ -123,9 +123,9 @@ pub(super) fn with_cuts(said: &str, limit: usize) -> Vec<String> {
 
 #[test]
 fn what_differs_each_time_is_fixed_and_nothing_else() {
-    let said = "ID             STATE   WHEN\n01a20ddb-d3  failed  now\n01a3e1f0-d340-7542-92b7-3cf6e02be5f0  ok  3 m 5 s ago";
+    let output = "ID             STATE   WHEN\n01a20ddb-d3  failed  now\n01a3e1f0-d340-7542-92b7-3cf6e02be5f0  ok  3 m 5 s ago";
     assert_eq!(
-        stable("sexton x", said),
+        stable("sexton x", output),
         "ID                                    STATE   WHEN\n\
          01a20ddb                              failed  2 s ago\n\
          01a20ddb-d340-7542-92b7-3cf6e02be5f1  ok      2 s ago"
