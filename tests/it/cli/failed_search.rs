@@ -57,8 +57,8 @@ async fn failed_executions_are_found_by_every_filter_and_paged() {
     let after = ["failed", "list", "--sort", "oldest", "--cursor", cursor];
     let last = console.json(&after).await;
     assert_eq!((ids(&last["items"]), &last["next_cursor"]), (vec![&*all[2]], &Value::Null));
-    let list = console.run(&["failed", "list", "--limit", "2"]).await.expect(0).stdout;
-    let cursor = list.split("add --cursor ").nth(1).unwrap().trim();
+    let first_page = console.run(&["failed", "list", "--limit", "2"]).await.expect(0).stdout;
+    let cursor = first_page.split("add --cursor ").nth(1).unwrap().trim();
     assert_eq!(ids(&console.items(&["failed", "list", "--cursor", cursor]).await), [&all[0]]);
     let other = console.run(&["failed", "list", "--sort", "oldest", "--cursor", cursor]).await;
     assert!(other.expect(2).stderr.contains("next_cursor"));
