@@ -6,7 +6,7 @@
 //! any later moment, and a waiter only by a copy of its ticket that somebody has put into the queue by hand. So are
 //! leases: an attempt counts as lost when its worker is dead.
 //!
-//! [`sexton_model::overlap`] decides a firing's disposition, [`sexton_model::state::next`] every change of state.
+//! [`sexton_model::plan::overlap`] decides a firing's disposition, [`sexton_model::state::next`] every change of state.
 //! Statements are atomic where PostgreSQL makes them so; an unlocked read and the write that relies on it are two
 //! steps, and so are the settlement of a task with effects in its own transaction and its commit.
 

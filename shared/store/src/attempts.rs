@@ -1,7 +1,7 @@
 //! Attempts, for people, and the steps of the protocol that open, renew and end them.
 //!
-//! [`open`] uses up a ticket; [`lease`] renews; [`settle`] records an end, or a [`task`]'s own transaction does; [`output`]
-//! keeps what a task writes. [`running`] and [`lost`] find and end the attempts of workers that are gone.
+//! [`open`] uses up a ticket; [`lease`] renews; [`settle`] records an end, or a [`task`]'s own transaction does;
+//! [`output`](mod@output) keeps what a task writes. [`running`] and [`lost`] find and end the attempts of workers that are gone.
 
 pub mod lease;
 pub mod lost;
@@ -40,7 +40,7 @@ pub struct Attempt {
     pub late_at: Option<DateTime<Utc>>,
 }
 
-/// An attempt, with its output if a worker from before [`crate::attempts::output`] ran it.
+/// An attempt, with its output if a worker from before [`output`](mod@crate::attempts::output) ran it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct AttemptOutput {

@@ -1,7 +1,7 @@
 //! PostgreSQL: the record of everything.
 //!
-//! All SQL of the project is here, a folder for each aggregate, with a file for each step of the protocol. Each function is one statement or one
-//! transaction; it returns the rows that it changed, and callers compare their number with the intended one.
+//! All SQL of the project is here, a folder for each aggregate, with a file for each step of the protocol. Each function
+//! is one statement or one transaction; it returns the rows that it changed, and callers compare their number with the intended one.
 //! Statements that touch several rows of `executions` lock them first, ordered by id and with `SKIP LOCKED`, so that
 //! no two of them ever wait for each other; rows that another transaction has locked are missing from the result.
 //!
