@@ -81,8 +81,8 @@ CREATE TABLE sexton.jobs (
 );
 -- The planner asks which jobs are due; nothing else uses this index.
 CREATE INDEX jobs_due ON sexton.jobs (next_fire_at) WHERE status = 'active' AND next_fire_at IS NOT NULL;
--- Once an hour a scheduler asks which cursors were computed with older time zone data, in this order. Nearly
--- always no cursor was.
+-- Once an hour a scheduler asks which cursors were computed with older time zone data, in this order. Nearly always
+-- there are none.
 CREATE INDEX jobs_zone_data ON sexton.jobs (coalesce(tz_version, '') COLLATE "C", id)
     WHERE schedule_kind IN ('cron', 'once') AND timezone <> 'UTC'
         AND next_fire_at IS NOT NULL AND planned_until IS NOT NULL;
@@ -581,7 +581,7 @@ COMMENT ON COLUMN sexton.operator_actions.before IS 'What was before.';
 COMMENT ON COLUMN sexton.operator_actions.after IS 'What is after.';
 
 -- Nobody changes what was recorded, and nobody removes it but the function below while it runs. A role that lacks the
--- right to delete is refused before this trigger runs.
+-- right to delete is refused before this trigger is asked.
 CREATE FUNCTION sexton.operator_actions_are_append_only() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -875,7 +875,7 @@ COMMENT ON COLUMN sexton.bulks.selected IS 'How many items it has.';
 COMMENT ON COLUMN sexton.bulks.done IS 'How many of them were done.';
 COMMENT ON COLUMN sexton.bulks.refused IS 'How many were not failed any more when their turn came.';
 COMMENT ON COLUMN sexton.bulks.resolved IS 'How many had had their effect, and were resolved without another attempt.';
-COMMENT ON COLUMN sexton.bulks.left_alone IS 'How many stay failed, since nobody could tell whether their effect has happened.';
+COMMENT ON COLUMN sexton.bulks.left_alone IS 'How many stay failed, since it could not be said whether their effect has happened.';
 COMMENT ON COLUMN sexton.bulks.created_at IS 'By the database''s clock.';
 COMMENT ON COLUMN sexton.bulks.ended_at IS 'When nothing was left to do, or it was stopped.';
 

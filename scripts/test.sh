@@ -1,5 +1,5 @@
-#!/bin/sh
-# Runs every test, given the arguments that all of cargo's builds share: `sh scripts/test.sh --features …`.
+#!/usr/bin/env bash
+# Runs every test, given the arguments that all of cargo's builds share: `bash scripts/test.sh --features …`.
 #
 # The tests of `it` wait for servers most of the time, the others compute; so the two run side by side, the others
 # at a low priority. Their output comes when `it` has ended. Called by the Makefile under `with-servers`.
@@ -23,10 +23,14 @@ run_others() {
 processors=$(getconf _NPROCESSORS_ONLN)
 threads=$((processors < 4 ? processors * 4 : 16))
 
-(export RUST_TEST_THREADS="$processors" && run_others "$@") >"$others" 2>&1 &
+# A process group of its own, so that an interrupted run ends all of it.
+set -m
+(renice -n 10 -p "$BASHPID" >/dev/null 2>&1 || true; run_others "$@") >"$others" 2>&1 &
 pid=$!
-trap 'kill "$pid" 2>/dev/null || true' EXIT
-renice -n 10 -p "$pid" >/dev/null 2>&1 || true
+set +m
+trap 'kill -- "-$pid" 2>/dev/null || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 
 status=0
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} $cargo test --workspace --no-fail-fast "$@" --test it || status=$?

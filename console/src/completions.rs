@@ -56,7 +56,7 @@ pub fn kind_of(path: &[&str], arg: &Arg) -> Option<CandidateKind> {
             Some(CandidateKind::DiscardedExecution)
         }
         ("failed", "id" | "ids") => Some(CandidateKind::FailedExecution),
-        (_, "fingerprint") => Some(CandidateKind::Group),
+        (_, "fingerprint" | "group") => Some(CandidateKind::Group),
         ("bulks", "id") | (_, "bulk") => Some(CandidateKind::Bulk),
         ("unknown", "id" | "ids") => Some(CandidateKind::UnknownMessage),
         (_, "pool" | "to_pool") => Some(CandidateKind::Pool),
@@ -66,7 +66,9 @@ pub fn kind_of(path: &[&str], arg: &Arg) -> Option<CandidateKind> {
 }
 
 fn complete(kind: CandidateKind, word: &OsStr) -> Vec<CompletionCandidate> {
-    word.to_str().and_then(|prefix| look_up(kind, prefix)).unwrap_or_default()
+    // The parser offers a word that begins like an option to positional arguments as well.
+    let prefix = word.to_str().filter(|prefix| !prefix.starts_with('-'));
+    prefix.and_then(|prefix| look_up(kind, prefix)).unwrap_or_default()
 }
 
 /// The candidates; `None`: the database has not answered in time.
@@ -83,12 +85,19 @@ fn look_up(kind: CandidateKind, prefix: &str) -> Option<Vec<CompletionCandidate>
     Some(
         found
             .into_iter()
+            .filter(|it| is_harmless(&it.value))
             .map(|it| {
                 let about = it.about.map(|about| line(&about, MAX_ABOUT_CHARS).into());
                 CompletionCandidate::new(it.value).help(about)
             })
             .collect(),
     )
+}
+
+/// Whether a shell may insert the text as it stands: a name or id as Sexton accepts it. A row that somebody wrote past
+/// Sexton could hold a command.
+fn is_harmless(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 #[cfg(test)]
@@ -116,6 +125,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_a_shell_would_interpret_is_no_candidate() {
+        for value in ["x;reboot", "$(reboot)", "`reboot`", "a b", "\u{1b}[31m", "a/b", "ä", "x\ny"]
+        {
+            assert!(!is_harmless(value), "{value:?}");
+        }
+        for value in ["shop.charge", "a-b_c", "01a20ddb-d340-7542-92b7-3cf6e02be5f1", "w1"] {
+            assert!(is_harmless(value), "{value:?}");
+        }
+    }
+
+    #[test]
     fn arguments_that_name_something_are_completed_from_the_database() {
         let mut found = BTreeMap::new();
         arguments_by_kind(&command(), &[], &mut found);
@@ -127,7 +147,7 @@ mod tests {
             (CandidateKind::FailedExecution, "failed requeue [ID]..."),
             (CandidateKind::DiscardedExecution, "failed restore [ID]..."),
             (CandidateKind::Group, "groups mute <FINGERPRINT>"),
-            (CandidateKind::Group, "failed list --fingerprint <"),
+            (CandidateKind::Group, "failed list --group <"),
             (CandidateKind::Bulk, "bulks show <ID>"),
             (CandidateKind::Bulk, "failed restore --bulk <ID>"),
             (CandidateKind::UnknownMessage, "unknown discard <ID>..."),

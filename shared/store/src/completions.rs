@@ -1,7 +1,7 @@
 //! Candidates for the completion of a command line: names and ids that begin with what was typed.
 //!
-//! Each statement reads an index from the end that people want first, and stops at `limit` rows, so that a shell
-//! that asks after every key press costs the server little.
+//! Executions and failures are read by the index of their ids, and no more than `limit` of them; of the other tables,
+//! which are small, a statement may read all rows.
 
 use uuid::Uuid;
 
@@ -50,7 +50,7 @@ pub async fn executions(
     .await?)
 }
 
-/// Completes the id of a failed execution, or of a discarded one: the last failure first.
+/// Completes the id of a failed execution, or of a discarded one: the newest execution first.
 pub async fn failures(
     store: &Store,
     discarded: bool,
@@ -63,7 +63,7 @@ pub async fn failures(
         SELECT f.execution_id::text AS "value!", j.name || coalesce(', ' || f.error_class, '') AS about
         FROM sexton.failures f JOIN sexton.jobs j ON j.id = f.job_id
         WHERE f.discarded = $1 AND f.execution_id >= $2 AND f.execution_id <= $3
-        ORDER BY f.failed_at DESC, f.execution_id DESC LIMIT $4"#,
+        ORDER BY f.execution_id DESC LIMIT $4"#,
         discarded,
         first,
         last,

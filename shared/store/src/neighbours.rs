@@ -15,7 +15,8 @@ pub struct Neighbours<Id> {
     pub after: Option<Id>,
 }
 
-/// Returns the neighbours of executions' ids; two look-ups in the primary key for each.
+/// Returns the neighbours of executions' ids, without ids that no execution has; three look-ups in the primary key for
+/// each.
 pub async fn of_executions(
     store: &Store,
     ids: &[Uuid],
@@ -26,7 +27,8 @@ pub async fn of_executions(
         SELECT u.id AS "id!",
                (SELECT e.id FROM sexton.executions e WHERE e.id < u.id ORDER BY e.id DESC LIMIT 1) AS before,
                (SELECT e.id FROM sexton.executions e WHERE e.id > u.id ORDER BY e.id LIMIT 1) AS after
-        FROM unnest($1::uuid[]) AS u (id)"#,
+        FROM unnest($1::uuid[]) AS u (id)
+        WHERE EXISTS (SELECT FROM sexton.executions e WHERE e.id = u.id)"#,
         ids
     )
     .fetch_all(store.with_timeout())
@@ -50,7 +52,7 @@ pub async fn of_workers(store: &Store, ids: &[Uuid]) -> Result<Vec<Neighbours<Uu
     .await?)
 }
 
-/// Returns the neighbours of fingerprints among those of failure groups.
+/// Returns the neighbours of fingerprints among those of failure groups; reads all of them once.
 pub async fn of_fingerprints(
     store: &Store,
     fingerprints: &[String],
@@ -58,12 +60,12 @@ pub async fn of_fingerprints(
     Ok(sqlx::query_as!(
         Neighbours::<String>,
         r#"-- neighbours_of_fingerprints
-        WITH known AS MATERIALIZED (
-            SELECT fingerprint FROM sexton.failure_groups UNION SELECT fingerprint FROM sexton.failure_changes)
-        SELECT u.id AS "id!",
-               (SELECT max(fingerprint COLLATE "C") FROM known WHERE fingerprint COLLATE "C" < u.id) AS before,
-               (SELECT min(fingerprint COLLATE "C") FROM known WHERE fingerprint COLLATE "C" > u.id) AS after
-        FROM unnest($1::text[]) AS u (id)"#,
+        WITH known AS (
+            SELECT fingerprint FROM sexton.failure_groups UNION SELECT fingerprint FROM sexton.failure_changes),
+             ordered AS (
+            SELECT fingerprint, lag(fingerprint) OVER w AS before, lead(fingerprint) OVER w AS after
+            FROM known WINDOW w AS (ORDER BY fingerprint COLLATE "C"))
+        SELECT fingerprint AS "id!", before, after FROM ordered WHERE fingerprint = ANY ($1::text[])"#,
         fingerprints
     )
     .fetch_all(store.with_timeout())

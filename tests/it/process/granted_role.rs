@@ -220,7 +220,7 @@ async fn work(granted: &Granted) {
     until(platform, "sexton.unknown_messages WHERE gone_at IS NULL", 1).await;
     let listed = granted.run(&["--json", "unknown", "list"]).await.stdout;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    let raw = listed[0]["id"].as_str().unwrap();
+    let raw = listed["items"][0]["id"].as_str().unwrap();
     granted.run(&["unknown", "discard", raw, "--reason", "rubbish", "--yes"]).await;
     until(platform, "sexton.unknown_messages WHERE gone_at IS NOT NULL", 1).await;
     // Everything that looks.

@@ -99,12 +99,12 @@ pub fn summary(bulk: &Bulk) -> String {
     let done = match bulk.kind.as_str() {
         "discard" => "discarded",
         "restore" => "restored",
-        "cancel" => "cancelled",
+        "cancel" => "cancelled or requested to end",
         _ => "requeued",
     };
     let mut parts = vec![format!("{} of {} {done}", bulk.done, bulk.selected)];
     if bulk.refused > 0 {
-        parts.push(format!("{} refused, as another operator was faster", bulk.refused));
+        parts.push(format!("{} refused, as they had changed meanwhile", bulk.refused));
     }
     if bulk.resolved > 0 {
         parts.push(format!("{} had happened already", bulk.resolved));

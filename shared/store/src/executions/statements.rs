@@ -216,9 +216,9 @@ pub(super) async fn select_cancellable(
         WITH m AS MATERIALIZED (
             SELECT e.id, e.claimed_at FROM sexton.executions e
             WHERE e.state IN ('pending', 'running', 'retrying') AND NOT e.cancel_requested
-              AND e.claimed_at <= $14 AND "#,
+              AND ($15::uuid IS NULL OR e.id > $15) AND e.claimed_at <= $14 AND "#,
         r#") SELECT m.id AS "id!", m.claimed_at AS "claimed_at!" FROM m
-        WHERE $15::uuid IS NULL OR m.id > $15 ORDER BY m.id LIMIT $13"#,
+        ORDER BY m.id LIMIT $13"#,
         query,
         claimed_by,
         after

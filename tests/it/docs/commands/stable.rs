@@ -39,6 +39,7 @@ const RULES: &[(&str, &str)] = &[
     (r"\bRabbitMQ \d[\d.]*", "RabbitMQ 3.10"),
     (r"\b(process id|worker|scheduler)( +)\d+\b", "$1${2}4123"),
     (r"\bsexton_test_\w+|\btest[-_][0-9a-z_-]{8,}\b", "sexton"),
+    (r"add --cursor [\w-]+", "add --cursor WyJlIixbIjIw"),
     (r"\bops1:\d+( pts/\d+| ssh [\d.:]+)*", "ops1:4123"),
 ];
 
@@ -52,7 +53,7 @@ pub(super) fn stable(command: &str, output: &str) -> String {
         let name = Regex::new(&format!(r"\b{}\b", regex::escape(host.trim()))).unwrap();
         output = name.replace_all(&output, "ops1").into_owned();
     }
-    let is_fixed = command.contains("--from 20");
+    let is_fixed = command.contains("--from 20") || command.contains("--since 20");
     let today = clock::now().format("%Y-%m-%d").to_string();
     let mut lines = Vec::new();
     for line in output.lines() {

@@ -102,11 +102,11 @@ async fn a_bulk_that_cancels_survives_the_death_of_its_command_and_of_its_schedu
     let scene = Scene::plain().await;
     scene.trigger().await;
     let command = ["executions", "cancel", "--all", "--yes"];
-    scene.console_dies("console.bulk_asked", &command).await;
+    scene.console_dies("console.bulk_created", &command).await;
     scene.holds("state = 'pending'", 1).await;
     scene.scheduler_dies("scheduler.bulk_prepared").await;
     assert_eq!(count(&scene.platform, "sexton.bulk_items WHERE state = 'waiting'").await, 1);
-    scene.scheduler_dies("scheduler.bulk_carried").await;
+    scene.scheduler_dies("scheduler.bulk_executed").await;
     scene.holds("state = 'cancelled' AND started_at IS NULL", 1).await;
     assert_eq!((scene.action_count("cancel").await, scene.action_count("bulk").await), (1, 1));
     let _scheduler = scene.successors();
