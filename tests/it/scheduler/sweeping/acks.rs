@@ -37,7 +37,7 @@ async fn an_unconfirmed_removal_is_not_reported_as_done() {
         .unwrap();
     let sweeping = sweep(&f);
     let losing = async {
-        waits_for_a_lock(&f, "note_raw_message").await;
+        waits_for_a_lock(&f, "record_unknown_message").await;
         proxy.black_hole();
         held.rollback().await.unwrap();
     };
