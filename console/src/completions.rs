@@ -138,7 +138,10 @@ mod tests {
     #[test]
     fn arguments_that_name_something_are_completed_from_the_database() {
         let mut found = BTreeMap::new();
-        arguments_by_kind(&command(), &[], &mut found);
+        let mut command = command();
+        // Arguments can be shown only then.
+        command.build();
+        arguments_by_kind(&command, &[], &mut found);
         let names = |kind| found[&kind].join("\n");
         for (kind, some) in [
             (CandidateKind::Job, "jobs trigger <NAME>"),

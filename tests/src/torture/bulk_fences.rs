@@ -15,8 +15,8 @@ pub const BULK_FENCES: &[Fence] = &[
         edits: &[
             Edit {
                 file: CARRY,
-                text: "it.state == row.kind.from().as_str() && it.attempt == item.seen.get()",
-                instead: "it.attempt == item.seen.get()",
+                text: "acts && is_same && !(kind",
+                instead: "(acts || true) && is_same && !(kind",
             },
             Edit {
                 file: MOVES,
