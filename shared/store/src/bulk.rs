@@ -45,7 +45,7 @@ pub use items::{Item, list_items};
 pub use prepare::{Prepared, prepare};
 pub use preview::{
     MAX_PREVIEW_EXECUTIONS, Preview, any_job_has_verify_task, count_with_verify_task, preview,
-    preview_cancel, preview_ids,
+    preview_cancel, preview_cancel_of_ids, preview_ids,
 };
 pub use prune::prune;
 pub use question::{MAX_QUESTION_WAIT_MINUTES, QuestionRound, process_questions};

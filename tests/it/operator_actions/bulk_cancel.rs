@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use sexton_model::bulk::BulkKind;
 use sexton_model::execution_filter::ExecutionFilter;
-use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::state::State;
 use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_store::bulk::{self, BulkSelector, NewBulk};
@@ -107,6 +107,27 @@ async fn a_cancel_is_refused_when_the_execution_has_ended_or_was_cancelled_meanw
     let mut notes: Vec<_> = notes.into_iter().filter_map(|item| item.note).collect();
     notes.sort();
     assert_eq!(notes, ["it was succeeded at attempt 1", "its cancel was requested before"]);
+}
+
+#[tokio::test]
+async fn a_cancel_is_refused_when_an_operator_has_requeued_the_execution_since_the_preview() {
+    let f = Fixture::new().await;
+    let execution = f.in_state(State::Retrying, 1).await;
+    let id = f.cancel(&ExecutionFilter::default()).await;
+    let scheduler = f.scheduler();
+    scheduler.run_once(now(2_000)).await.unwrap();
+    assert_eq!(f.stands(id).await, "running 1/0/0");
+    // Meanwhile it fails for good, and somebody repairs the cause and requeues it.
+    f.sql(
+        "UPDATE sexton.executions SET state = 'failed', outcome = 'failed', finished_at = now(), next_attempt_at = NULL",
+    )
+    .await;
+    operator::requeue(f.store(), execution, AttemptNumber::FIRST, BY, now(2_001)).await.unwrap();
+    finish(&scheduler, now(2_002)).await;
+    assert_eq!(f.stands(id).await, "done 1/0/1");
+    assert_eq!(f.state(execution).await, "pending/1");
+    let notes = bulk::list_items(f.store(), id, &["refused"], 0, 10).await.unwrap();
+    assert_eq!(notes[0].note.as_deref(), Some("it was requeued after the preview"));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk, Preview};
 use sexton_store::{Store, failures, status};
+use uuid::Uuid;
 
 use super::watch::find;
 use crate::actor::Actor;
@@ -96,7 +97,11 @@ pub async fn preview(
             let counts = bulk::preview(store, filter, None).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
-        Selection::Ids(ids) => preview_ids(store, ids).await,
+        Selection::Ids(ids) => {
+            let counts = bulk::preview_ids(store, &raw(ids)).await?;
+            let targets = Targets::Ids(current_attempts(store, ids).await?);
+            Ok(BulkPreview { counts, targets })
+        }
     }
 }
 
@@ -114,15 +119,16 @@ pub async fn preview_cancel(
             let counts = bulk::preview_cancel(store, filter, None).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
-        Selection::Ids(ids) => preview_ids(store, ids).await,
+        Selection::Ids(ids) => {
+            let counts = bulk::preview_cancel_of_ids(store, &raw(ids)).await?;
+            let targets = Targets::Ids(current_attempts(store, ids).await?);
+            Ok(BulkPreview { counts, targets })
+        }
     }
 }
 
-async fn preview_ids(store: &Store, ids: &[ExecutionId]) -> Result<BulkPreview, OperationError> {
-    let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
-    let counts = bulk::preview_ids(store, &raw).await?;
-    let targets = Targets::Ids(current_attempts(store, ids).await?);
-    Ok(BulkPreview { counts, targets })
+fn raw(ids: &[ExecutionId]) -> Vec<Uuid> {
+    ids.iter().map(|id| id.get()).collect()
 }
 
 impl BulkPreview {

@@ -18,7 +18,8 @@ use uuid::Uuid;
 use super::canary::{CanaryStatus, read_canary_status};
 use super::question::find_edited;
 use super::rows::{
-    LockedExecution, OpenItem, find_existing, list_open_items, lock_executions, write_items,
+    LockedExecution, OpenItem, find_existing, find_requeued, list_open_items, lock_executions,
+    write_items,
 };
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::error::parse_column;
@@ -205,8 +206,14 @@ async fn execute_items(
     let ordinals: Vec<i64> = items.iter().map(|item| item.ordinal).collect();
     let edited =
         if row.asks { find_edited(connection, bulk, &ordinals).await? } else { HashSet::new() };
+    let requeued = if row.kind == BulkKind::Cancel {
+        find_requeued(connection, bulk, &ordinals).await?
+    } else {
+        HashSet::new()
+    };
     let is_unchanged = |item: &&OpenItem| {
         !edited.contains(&item.ordinal)
+            && !requeued.contains(&item.ordinal)
             && locked.get(&item.id.get()).is_some_and(|it| is_actionable(row.kind, it, item.seen))
     };
     let unchanged: Vec<&OpenItem> = items.iter().filter(is_unchanged).collect();
@@ -241,6 +248,9 @@ async fn execute_items(
             written.push((item.ordinal, "done", None));
         } else if edited.contains(&item.ordinal) && locked.contains_key(&id) {
             let note = "its params were changed after its verify task was asked".to_owned();
+            written.push((item.ordinal, "refused", Some(note)));
+        } else if requeued.contains(&item.ordinal) && locked.contains_key(&id) {
+            let note = "it was requeued after the preview".to_owned();
             written.push((item.ordinal, "refused", Some(note)));
         } else if let Some(it) = locked.get(&id)
             && row.kind == BulkKind::Cancel

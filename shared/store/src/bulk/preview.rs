@@ -146,6 +146,32 @@ async fn nominal_range(
     Ok((range.oldest, range.newest))
 }
 
+/// Previews a cancel of these executions; counts those that wait or run.
+pub async fn preview_cancel_of_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
+    let previewed_at = status::clock(store).await?;
+    let ids = sqlx::query_scalar!(
+        "-- preview_cancellable
+        SELECT id FROM sexton.executions
+        WHERE id = ANY ($1) AND state IN ('pending', 'running', 'retrying') AND NOT cancel_requested",
+        ids
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    let mut counts = Counts::default();
+    count_jobs(store, &ids, &mut counts).await?;
+    let (oldest, newest) = nominal_range(store, &ids).await?;
+    Ok(Preview {
+        previewed_at,
+        count: ids.len() as u64,
+        running: counts.running,
+        jobs: sort_by_count(counts.jobs),
+        pools: sort_by_count(counts.pools),
+        oldest,
+        newest,
+        ..Preview::default()
+    })
+}
+
 /// Previews these executions.
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
     let previewed_at = status::clock(store).await?;

@@ -89,6 +89,28 @@ pub(super) async fn lock_executions(
     Ok(locked.collect())
 }
 
+/// Returns the items among these whose executions were requeued after the bulk's preview: the operator who requeued one wants
+/// it to run. Call it with the executions locked: it sees an earlier requeue, and the lock keeps later ones out.
+pub(super) async fn find_requeued(
+    connection: &mut PgConnection,
+    bulk: i64,
+    ordinals: &[i64],
+) -> Result<HashSet<i64>, StoreError> {
+    let rows = sqlx::query_scalar!(
+        "-- items_requeued_since_preview
+        SELECT i.ordinal FROM sexton.bulk_items i
+        JOIN sexton.bulks b ON b.id = i.bulk_id
+        WHERE i.bulk_id = $1 AND i.ordinal = ANY ($2) AND EXISTS (
+            SELECT FROM sexton.operator_actions a
+            WHERE a.execution_id = i.execution_id AND a.action IN ('requeue', 'hand_requeue') AND a.at > b.previewed_at)",
+        bulk,
+        ordinals
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
 /// Returns which of the executions that could not be locked exist: another transaction has locked them.
 pub(super) async fn find_existing(
     connection: &mut PgConnection,

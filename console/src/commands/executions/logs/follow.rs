@@ -1,7 +1,7 @@
 //! `sexton executions logs -f`: what is written, as it is stored, until the execution ends.
 //!
-//! It reads the rows twice a second, however much the tasks write. A database that is away for a moment, as at its restart, is
-//! waited for.
+//! It reads the rows twice a second, however much the tasks write. A database that is away for a moment, as at its
+//! restart, is waited for.
 
 use std::time::{Duration, Instant};
 
