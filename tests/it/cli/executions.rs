@@ -310,4 +310,7 @@ async fn cancel_by_a_filter_previews_asks_and_leaves_a_bulk_to_the_schedulers() 
     cancel(&[&several[0], &several[1], "--yes"]).await.expect(0);
     assert_eq!(console.state(mails[1]).await, "cancelled/1");
     assert_eq!(console.state(charge).await, "pending/1");
+    // One has ended, the other has a cancel requested: nothing is left to cancel.
+    let dry = ["executions", "cancel", "--dry-run", &several[0], &several[1]];
+    assert_eq!(console.json(&dry).await["preview"]["count"], 0);
 }
