@@ -78,10 +78,14 @@ impl Connector<'_> {
             ..StoreOptions::new(server.expose(), self.application)
         };
         let store = Store::open(&options)?;
-        // Concurrently: the pool would keep trying and hide the reason.
-        let both = async { tokio::try_join!(store.check_settings(), store.ping()) };
+        // First the check, which connects past the pool: the pool would keep trying and hide the reason. Not at the same
+        // time, since the pool's connection could take the very session that the check looks for.
+        let both = async {
+            store.check_settings().await?;
+            store.ping().await
+        };
         match timeout(CONNECT_TIMEOUT, both).await {
-            Ok(Ok(_)) => Ok(store),
+            Ok(Ok(())) => Ok(store),
             Ok(Err(error)) => Err(unreachable(&server.to_string(), &error)),
             Err(_) => Err(ConnectError::Unreachable(format!(
                 "the database at {server} does not answer within {} s; check DATABASE_URL and that \
