@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use sexton_broker::{Endpoint, Namespace, PoolName};
 use sexton_model::pool::PoolNameError;
-use sexton_outbound::tls::TlsClient;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
 use sexton_service::settings::WorkerSettings;
 use sexton_service::{clock, fault, telemetry};
 use sexton_store::task::TaskDatabase;
 use sexton_store::{Store, StoreOptions};
+use sexton_tls::TlsClient;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::builder::Handlers;

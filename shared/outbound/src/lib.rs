@@ -3,7 +3,7 @@
 //! [`http`] sends one request over a new connection, [`mail`] sends one mail to a mail server. Both end within
 //! a time that the caller gives, read a bounded number of bytes from the other side, and keep no pool and no
 //! background task: dropping the future closes the connection. [`address`] decides to which addresses a request
-//! may go, [`tls`] which certificates are trusted.
+//! may go, [`sexton_tls`] which certificates are trusted.
 //!
 //! The crate knows nothing of tasks, secrets or retries. A caller maps [`http::ResponseMeaning`],
 //! [`http::HttpError`] and [`mail::MailError`] to what follows from them.
@@ -12,4 +12,3 @@ pub mod address;
 mod error_chain;
 pub mod http;
 pub mod mail;
-pub mod tls;

@@ -8,6 +8,7 @@ mod clocks;
 mod consuming;
 mod crash_points;
 mod draining;
+mod encrypted_broker;
 mod examples;
 mod foreign;
 mod frozen_worker;

@@ -1,5 +1,5 @@
 //! The servers of tasks: small HTTP and SMTP servers on real sockets, in clear and over TLS, which
-//! follow a test's script and report what they saw; and a disk that does not answer.
+//! follow a test's script and report what they saw; a relay that decrypts; and a disk that does not answer.
 //!
 //! Their certificate is that of `localhost`, signed by an authority that no system knows: a client
 //! that must trust it receives [`authority_pem`].
@@ -8,6 +8,7 @@
 
 mod disk;
 pub mod http;
+mod relay;
 pub mod smtp;
 mod tls;
 
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 pub use disk::HangingDisk;
+pub use relay::TlsRelay;
 pub use tls::{authority, authority_pem};
 
 /// How long a test waits for an eventual event; CI machines are slow.

@@ -3,24 +3,33 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use async_rs::traits::{Reactor, RuntimeKit};
 use async_rs::util::RuntimeParts;
 use async_rs::{Runtime, Tokio};
+use futures_util::future::Either;
 use futures_util::{AsyncRead, AsyncWrite, Stream};
-use lapin::tcp::{AMQPUriTcpExt as _, AsyncTcpStream, OwnedTLSConfig};
-use lapin::uri::AMQPUri;
+use lapin::tcp::AsyncTcpStream;
+use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{Connection, ConnectionProperties, Result};
+
+use sexton_tls::TlsClient;
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tokio_util::compat::{Compat, TokioAsyncReadCompatExt as _};
 
 use super::FrameFilter;
 
 /// Number of bytes read at a time.
 const PIECE_BYTES: usize = 32 * 1024;
 
-type Plain = <Tokio as Reactor>::TcpStream;
-type Inner = AsyncTcpStream<Plain>;
+/// The roots are read once for all connections of the process.
+static TLS: LazyLock<TlsClient> = LazyLock::new(TlsClient::default);
+
+type Inner = Either<Compat<TcpStream>, Compat<TlsStream<TcpStream>>>;
 
 /// A connection's stream behind the filter.
 struct FilteredStream {
@@ -92,11 +101,16 @@ impl AsyncWrite for FilteredStream {
 
 /// Connects to a broker like the client library, but with the filter in front.
 pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Result<Connection> {
-    let plain = Runtime::tokio_current();
     let frame_max = uri.query.frame_max.unwrap_or_default();
     let stream = async move |uri: AMQPUri, _| {
-        let tls = OwnedTLSConfig::default();
-        let stream = uri.connect_with_config_async(tls.as_ref(), &plain).await?;
+        let (host, port) = (uri.authority.host.as_str(), uri.authority.port);
+        let stream = TcpStream::connect((host, port)).await?;
+        // The client library fills packets itself.
+        stream.set_nodelay(true)?;
+        let stream = match uri.scheme {
+            AMQPScheme::AMQP => Either::Left(stream.compat()),
+            AMQPScheme::AMQPS => Either::Right(TLS.connect(host, stream).await?.compat()),
+        };
         Ok(AsyncTcpStream::Plain(FilteredStream::new(stream, frame_max)))
     };
     Connection::connector(uri, runtime(frame_max), stream, options).await
@@ -141,7 +155,10 @@ impl Reactor for FilteredReactor {
         &self,
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
-        let (connecting, frame_max) = (self.plain.tcp_connect_addr(address), self.frame_max);
-        async move { Ok(FilteredStream::new(AsyncTcpStream::Plain(connecting.await?), frame_max)) }
+        let frame_max = self.frame_max;
+        async move {
+            let stream = TcpStream::connect(address).await?;
+            Ok(FilteredStream::new(Either::Left(stream.compat()), frame_max))
+        }
     }
 }

@@ -15,7 +15,6 @@ use url::Host;
 
 use super::{HttpError, HttpRequest};
 use crate::address::blocked_kind;
-use crate::tls;
 
 /// The most addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -52,7 +51,7 @@ pub(super) async fn connect(
     match TlsConnector::from(client).connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => {
-            let advice = tls::advice(&error);
+            let advice = sexton_tls::advice(&error);
             Err(HttpError::Tls(format!("no TLS with {host}: {error}{advice}")))
         }
     }

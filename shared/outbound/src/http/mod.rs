@@ -32,7 +32,7 @@ pub use url::{Host, Url};
 
 pub use self::exchange::ResponseSink;
 pub use self::response::{RETRY_AFTER_MAX, ResponseHead, ResponseMeaning};
-use crate::tls::TlsClient;
+use sexton_tls::TlsClient;
 
 const AGENT: &str = concat!("sexton/", env!("CARGO_PKG_VERSION"));
 

@@ -31,7 +31,7 @@ pub use self::message::{
 use self::session::send_mail;
 use self::stream::{ConnectError, SmtpStream};
 use crate::error_chain::chain;
-use crate::tls::{self, TlsClient};
+use sexton_tls::TlsClient;
 
 /// How long the server may take to reply to QUIT; it has accepted the mail by then.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -229,7 +229,7 @@ impl fmt::Debug for AcceptedMail {
 }
 
 fn not_encrypted(host: &str, error: &(dyn Error + 'static)) -> MailError {
-    let advice = tls::advice(error);
+    let advice = sexton_tls::advice(error);
     MailError::Tls(format!("no TLS with {host}: {}{advice}", chain(error)))
 }
 

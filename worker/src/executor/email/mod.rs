@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use sexton_outbound::mail::{
     AcceptedMail, Login, MailClient, MailError, Mailbox, SmtpServer, compose,
 };
-use sexton_outbound::tls::TlsClient;
+use sexton_tls::TlsClient;
 
 pub(crate) use self::template::check_template;
 use self::template::{TemplateError, render};

@@ -31,7 +31,7 @@ use sexton_outbound::http::{
     HeaderName, HttpClient, HttpError, HttpResponse, Method, ResponseHead, ResponseMeaning,
     ResponseSink, Url,
 };
-use sexton_outbound::tls::TlsClient;
+use sexton_tls::TlsClient;
 
 use self::request::RequestError;
 use crate::executor::cancellation::wait_for_cancellation;

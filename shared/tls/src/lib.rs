@@ -1,10 +1,18 @@
-//! TLS to other systems: rustls with ring, and the system's roots, or those in SSL_CERT_FILE and SSL_CERT_DIR.
+//! TLS to brokers and other systems: rustls with ring, and the system's roots, or those in `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR`.
+//!
+//! There is no client certificate and no way to skip the check of a server's name. sqlx has its own TLS, with the same
+//! roots.
 
 use std::error::Error;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// The roots that connections of a process trust. Clones share them.
 ///
@@ -20,7 +28,7 @@ impl TlsClient {
 
     /// Returns the configuration, built at the first call. A separate thread builds it, because reading the
     /// roots may wait for a disk.
-    pub(crate) async fn config(&self) -> Arc<ClientConfig> {
+    pub async fn config(&self) -> Arc<ClientConfig> {
         if let Some(config) = self.0.get() {
             return Arc::clone(config);
         }
@@ -28,6 +36,22 @@ impl TlsClient {
         let config =
             tokio::task::spawn_blocking(system_client).await.unwrap_or_else(|_| system_client());
         Arc::clone(self.0.get_or_init(|| config))
+    }
+
+    /// Does the TLS handshake with `host`, a name or an address, over a connection to it. Dropping the future closes
+    /// the connection.
+    ///
+    /// # Errors
+    ///
+    /// The certificate is not for this host or of no trusted authority, or the server speaks no TLS. The message says
+    /// what to do about an unknown authority.
+    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let refused = |reason: &dyn std::fmt::Display, advice| {
+            io::Error::other(format!("no TLS with {host}: {reason}{advice}"))
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| refused(&error, ""))?;
+        let connecting = TlsConnector::from(self.config().await).connect(name, stream);
+        connecting.await.map_err(|error| refused(&error, advice(&error)))
     }
 
     /// Returns whether the roots have been read.
@@ -57,7 +81,7 @@ fn client_with_roots(roots: RootCertStore) -> Arc<ClientConfig> {
 /// Returns the remedy for this error, to append to its message; empty if none is known.
 ///
 /// The operator of the process must act on an unknown issuer, and the library's message does not say how.
-pub(crate) fn advice(error: &(dyn Error + 'static)) -> &'static str {
+pub fn advice(error: &(dyn Error + 'static)) -> &'static str {
     let mut next = Some(error);
     while let Some(error) = next {
         if is_unknown_issuer(error) {
