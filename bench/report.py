@@ -25,6 +25,7 @@ TITLES = {
     "burst": "Burst: from due to the start of the last task",
     "lag": "Lag: from due to the start of the task, one a second",
     "defined": "Processor time for a hundred firings, beside so many other jobs",
+    "commands": "Commands: /bin/true as the task",
     "enqueue": "Executions triggered from a file; rows inserted by the thousand",
     "drain-1": "Drain of no-op tasks, prefetch 1",
     "drain-16": "Drain of no-op tasks, prefetch 16",

@@ -34,6 +34,10 @@ def works(smoke):
         yield "bare", ["--work", "drain", "--count", count["drain"], "--slots", 64, "--prefetch", prefetch]
         for peer in PEERS:
             yield peer, ["--work", "drain", "--count", count["drain"], "--prefetch", prefetch]
+    for consumers in [8, 16, 32, 64] if not smoke else [8]:
+        yield "sexton", ["--work", "commands", "--count", count["drain"] // 4, "--slots", consumers]
+    yield "bare", ["--work", "commands", "--count", count["drain"] // 4]
+    yield "celery", ["--work", "commands", "--count", count["drain"] // 4]
     yield "sexton", ["--work", "enqueue", "--count", count["drain"]]
     for consumers in [64, 128] if not smoke else [8]:
         for prefetch in (1, 16):

@@ -28,7 +28,7 @@ PEERS = {
     "graphile-worker": ("peer_graphile_worker", {"python", "node", "postgresql"}),
     "bullmq": ("peer_bullmq", {"python", "node", "redis"}),
 }
-DEFAULT_COUNTS = {"drain": 20_000, "burst": 10_000, "lag": None}
+DEFAULT_COUNTS = {"drain": 20_000, "commands": 5_000, "burst": 10_000, "lag": None}
 
 
 def arguments():

@@ -9,6 +9,10 @@ mod database;
 
 pub(crate) use database::fill;
 
+use std::io::{Seek as _, Write as _};
+use std::process::Command;
+use std::time::Instant;
+
 use anyhow::Result;
 use serde_json::{Map, Value};
 
@@ -16,7 +20,11 @@ use crate::line::Line;
 use crate::{Arguments, Work};
 
 pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &str) -> Result<()> {
-    anyhow::ensure!(arguments.work == Work::Drain, "only the drain has a bare limit");
+    if arguments.work == Work::Commands {
+        line(arguments, "commands", commands(arguments)?).print();
+        return Ok(());
+    }
+    anyhow::ensure!(arguments.work == Work::Drain, "only drain and commands have a bare limit");
     let broker = broker::drained(arguments, amqp_url).await?;
     drain(arguments, "broker", broker).print();
     let database = database::recorded(arguments, database_url).await?;
@@ -24,6 +32,22 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
     let inserted = database::inserted(arguments, database_url).await?;
     line(arguments, "enqueue", inserted).print();
     Ok(())
+}
+
+/// Measures how many processes a second `xargs` starts and waits for.
+fn commands(arguments: &Arguments) -> Result<f64> {
+    let processes = std::thread::available_parallelism()?.to_string();
+    let numbers: String = (0..arguments.count).map(|number| format!("{number}\n")).collect();
+    let mut input = tempfile::tempfile()?;
+    input.write_all(numbers.as_bytes())?;
+    input.rewind()?;
+    let began = Instant::now();
+    let status = Command::new("xargs")
+        .args(["-P", &processes, "-n", "1", "/bin/true"])
+        .stdin(input)
+        .status()?;
+    anyhow::ensure!(status.success(), "xargs: {status}");
+    Ok(arguments.count as f64 / began.elapsed().as_secs_f64())
 }
 
 /// Makes one of the two lines from which the report computes the limit of both.

@@ -51,6 +51,8 @@ enum Who {
 enum Work {
     /// Tasks that wait in the queue, until the last is recorded
     Drain,
+    /// Commands that wait in the queue, until the last is recorded
+    Commands,
     /// Jobs that are due at the same instant, until the last has begun
     Burst,
     /// Executions triggered from a file

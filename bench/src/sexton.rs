@@ -1,6 +1,7 @@
 //! Sexton's works: the real programs, with their usual records.
 
 mod burst;
+mod commands;
 mod defined;
 mod drain;
 mod enqueue;
@@ -28,9 +29,13 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         return journal::measure(arguments, database_url).await;
     }
     let mut platform = Platform::on(database_url, amqp_url).await?;
-    platform.catalogue("[tasks.wait]\ncommand = [\"/bin/sleep\", \"60\"]\n");
+    platform.catalogue(
+        "[tasks.wait]\ncommand = [\"/bin/sleep\", \"60\"]\n\
+         [tasks.true]\ncommand = [\"/bin/true\"]\n",
+    );
     match arguments.work {
         Work::Drain => drain::measure(&platform, arguments).await,
+        Work::Commands => commands::measure(&platform, arguments).await,
         Work::Burst => burst::measure(&platform, arguments).await,
         Work::Enqueue => enqueue::measure(&platform, arguments).await,
         Work::Lag => lag::measure(&platform, arguments).await,
@@ -73,9 +78,14 @@ fn handlers(platform: &Platform, arguments: &Arguments) -> Result<Vec<Program>> 
 
 /// One job whose task does nothing, once a second.
 async fn apply_tick(platform: &Platform, name: &str) -> Result<()> {
+    apply_each_second(platform, name, "nothing").await
+}
+
+/// One job with this task, once a second.
+async fn apply_each_second(platform: &Platform, name: &str, task: &str) -> Result<()> {
     platform
         .apply(&format!(
-            "[[job]]\nname = \"{name}\"\ntask = \"nothing\"\npool = \"{POOL}\"\n\
+            "[[job]]\nname = \"{name}\"\ntask = \"{task}\"\npool = \"{POOL}\"\n\
              schedule = \"* * * * * *\"\noverlap = \"allow\"\n"
         ))
         .await

@@ -9,7 +9,7 @@ use sexton_tests::platform::{Platform, Program};
 
 use tokio::time::timeout;
 
-use super::{DEADLINE, apply_tick, handlers, line, resident_mb, run, stop, until, with};
+use super::{DEADLINE, apply_each_second, handlers, line, resident_mb, run, stop, until, with};
 use crate::Arguments;
 use crate::line::Line;
 
@@ -21,8 +21,20 @@ const JOB: &str = "bench.drain";
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     scheduler.ready().await;
-    fill(platform, arguments.count).await?;
-    let mut workers = handlers(platform, arguments)?;
+    fill(platform, "nothing", arguments.count).await?;
+    let workers = handlers(platform, arguments)?;
+    watch_to_the_end(platform, arguments, "drain", workers).await?;
+    stop(vec![scheduler]).await;
+    Ok(())
+}
+
+/// Prints the rate at which these workers complete what waits, and stops them.
+pub(super) async fn watch_to_the_end(
+    platform: &Platform,
+    arguments: &Arguments,
+    work: &'static str,
+    mut workers: Vec<Program>,
+) -> Result<()> {
     let most_mb = timeout(DEADLINE, watch(platform, &mut workers)).await??;
     let (ended, seconds): (i64, f64) = sqlx::query_as(
         "SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8
@@ -32,16 +44,15 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     .await?;
     // A firing or two may have come before the pause.
     ensure!(ended >= arguments.count, "{ended} of {} have succeeded", arguments.count);
-    let per_second = Line { value: ended as f64 / seconds, unit: "/s", ..line(arguments, "drain") };
+    let per_second = Line { value: ended as f64 / seconds, unit: "/s", ..line(arguments, work) };
     with(with(per_second, "count", ended as f64), "worker_mb", most_mb).print();
-    workers.push(scheduler);
     stop(workers).await;
     Ok(())
 }
 
 /// Makes past firings, all published. No worker consumes yet.
-async fn fill(platform: &Platform, count: i64) -> Result<()> {
-    apply_tick(platform, JOB).await?;
+pub(super) async fn fill(platform: &Platform, task: &str, count: i64) -> Result<()> {
+    apply_each_second(platform, JOB, task).await?;
     run(platform, &["jobs", "pause", JOB, "--reason", "measured"]).await?;
     let (mut upto, mut left) = (clock::now(), count);
     while left > 0 {
