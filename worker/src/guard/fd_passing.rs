@@ -1,13 +1,14 @@
-//! Passes the instance lock to a guard over the control socket, together with its assignment.
+//! Passes descriptors to a guard over the control socket, together with an assignment: the pipes of the task's
+//! output, and the instance lock.
 //!
-//! The guard does not inherit it: its own children would inherit it, too, and a task could then release the
-//! lock. Once it is sent, the lock is held even if the worker dies before the guard has read it. A guard that
-//! ends without having read it releases it by its end.
+//! The guard does not inherit them. It serves many tasks, each with pipes of its own; and its children would inherit
+//! the lock, too, so that a task could release it. Once the lock is sent, it is held even if the worker dies before the
+//! guard has read it. A guard that ends without having read it releases it by its end.
 
-use std::fs::File;
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::cmsg_space;
 use rustix::net::{
@@ -17,17 +18,19 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// Sends the beginning of `bytes` together with `lock_file`; returns how many bytes were sent.
-pub(crate) async fn send_with_fd(
+/// The most descriptors that come with one assignment.
+const MAX_FILES: usize = 3;
+
+/// Sends the beginning of `bytes` together with at most [`MAX_FILES`] descriptors; returns how many bytes were sent.
+pub(crate) async fn send_with_files(
     control: &UnixStream,
     bytes: &[u8],
-    lock_file: Option<&File>,
+    files: &[BorrowedFd<'_>],
 ) -> io::Result<usize> {
     let send = || {
-        let files: Vec<_> = lock_file.map(AsFd::as_fd).into_iter().collect();
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FILES))];
         let mut with = SendAncillaryBuffer::new(&mut space);
-        if !files.is_empty() && !with.push(SendAncillaryMessage::ScmRights(&files)) {
+        if !with.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(io::Error::other("there is no room for a descriptor"));
         }
         Ok(sendmsg(control, &[IoSlice::new(bytes)], &mut with, SendFlags::NOSIGNAL)?)
@@ -41,20 +44,21 @@ pub(crate) async fn send_with_fd(
     }
 }
 
-/// Receives the first byte from the worker, with the descriptor; `None`: the worker has ended.
-pub(super) fn receive_with_fd(
+/// Receives bytes from the worker, and the descriptors that come with them; 0: the worker has ended.
+pub(super) fn receive_with_files(
     control: impl AsFd,
-) -> rustix::io::Result<Option<(u8, Option<OwnedFd>)>> {
-    let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    into: &mut [u8],
+    files: &mut VecDeque<OwnedFd>,
+) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FILES))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
-    let mut into = [IoSliceMut::new(&mut byte)];
-    // CLOEXEC: no child of this process inherits it.
-    let received = recvmsg(control, &mut into, &mut with, RecvFlags::CMSG_CLOEXEC)?;
-    let files = with.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => Some(files),
-        _ => None,
-    });
-    let lock_file = files.flatten().next();
-    Ok((received.bytes > 0).then_some((byte[0], lock_file)))
+    // CLOEXEC: no child of this process inherits them.
+    let received =
+        recvmsg(control, &mut [IoSliceMut::new(into)], &mut with, RecvFlags::CMSG_CLOEXEC)?;
+    for message in with.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            files.extend(received);
+        }
+    }
+    Ok(received.bytes)
 }

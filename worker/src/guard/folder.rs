@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, lstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use uuid::Uuid;
@@ -27,15 +27,18 @@ const MAX_DEPTH: u32 = 32;
 pub(crate) struct TaskFolder {
     path: PathBuf,
     folder: OwnedFd,
+    /// What the folder was when it was opened.
+    opened: Stat,
 }
 
 impl TaskFolder {
     /// Creates the folder at `path`, for this process's user or for `owner` (user and group) alone.
     pub(crate) fn make(path: PathBuf, owner: Option<(u32, u32)>) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(&path)?;
-        let folder = Self::open(path)?;
+        let mut folder = Self::open(path)?;
         if let Some((uid, gid)) = owner {
             fchown(&folder.folder, Some(uid), Some(gid))?;
+            folder.opened = fstat(&folder.folder)?;
         }
         Ok(folder)
     }
@@ -43,7 +46,27 @@ impl TaskFolder {
     /// Opens the folder at `path`. Call it before its task runs.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let folder = open_folder(CWD, &path)?;
-        Ok(Self { path, folder })
+        let opened = fstat(&folder)?;
+        Ok(Self { path, folder, opened })
+    }
+
+    /// Returns whether the folder is empty, at its path, and what it was when it was opened. Call it when nothing of
+    /// its task runs any more.
+    pub(super) fn is_untouched(&self) -> bool {
+        let identity =
+            |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_uid, stat.st_gid);
+        let is_same = |stat: Stat| identity(&stat) == identity(&self.opened);
+        fstat(&self.folder).is_ok_and(is_same)
+            && lstat(&self.path).is_ok_and(is_same)
+            && self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        let Ok(folder) = Dir::read_from(&self.folder) else { return false };
+        // An error is no proof that nothing follows.
+        folder
+            .into_iter()
+            .all(|entry| entry.is_ok_and(|entry| [c".", c".."].contains(&entry.file_name())))
     }
 
     pub(crate) fn path(&self) -> &Path {

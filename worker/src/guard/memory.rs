@@ -92,12 +92,16 @@ pub(super) struct KernelKills {
 }
 
 impl KernelKills {
-    /// Starts counting.
-    pub(super) fn begin() -> Self {
+    /// Finds the counter.
+    pub(super) fn find() -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let file = counters(&groups).into_iter().find(|file| read(file).is_some());
-        let before = file.as_deref().and_then(read).unwrap_or(0);
-        Self { file, before }
+        Self { file, before: 0 }
+    }
+
+    /// Starts counting.
+    pub(super) fn begin(&mut self) {
+        self.before = self.file.as_deref().and_then(read).unwrap_or(0);
     }
 
     /// Returns whether the counter has increased. The group is the worker's: the kill may be of another task.

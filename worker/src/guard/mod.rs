@@ -17,17 +17,17 @@
 //! - The guard sends the last report when nothing of the task runs any more. It contains the task's own exit
 //!   code or signal exactly, and who or what stopped it.
 //! - A task that exceeds its memory limit is killed, with all its descendants.
-//! - The guard removes the folder that the worker made for the task, even if the worker has ended.
+//! - The guard removes the folder that the worker made for the task, if the worker has ended.
 //! - The guard holds its worker's instance lock (`crate::instance_lock`) until nothing of the task runs any
 //!   more. The task does not hold it.
 //! - A task that never reads its stdin, or closes it, delays nothing.
 //!
 //! # Shape
 //!
-//! Synchronous, one thread, almost no allocations: it starts in about two milliseconds, for which tasks rarely
-//! wait, because the worker starts it in advance (`crate::executor::command`). It receives its assignment over its stdin,
-//! one end of a socket pair whose lines `protocol` describes; its environment is empty, and the task inherits
-//! its stdout and stderr directly. A guard without an assignment ends with the worker. It leads a session, so
+//! Synchronous, one thread, almost no allocations. It guards one task after the other, because starting it takes
+//! longer than most small programs run (`crate::executor::command`). It receives each assignment over its stdin,
+//! one end of a socket pair whose lines `protocol` describes, with the pipes of the task's output; its environment is
+//! empty. Between two tasks it has no child, no lock and no pipe, and it ends with the worker. It leads a session, so
 //! that Ctrl-C in the worker's terminal reaches neither it nor the task, and so that the worker finds the task
 //! even if the guard is lost before it could report; and it has its own name (`sexton-guard`), so that `pkill
 //! worker` does not hit it together with the worker.
@@ -42,6 +42,7 @@
 //! - The guard does not decide outcomes: timeouts, exit codes and output are the worker's matter.
 
 mod assignment;
+mod control;
 pub(crate) mod fd_passing;
 mod folder;
 mod instant;
@@ -51,6 +52,7 @@ mod process;
 pub(crate) mod protocol;
 mod reaper;
 mod setup;
+mod watch;
 
 use std::path::{Path, PathBuf};
 

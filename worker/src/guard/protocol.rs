@@ -4,18 +4,20 @@
 //!
 //! | direction | line | meaning |
 //! |---|---|---|
-//! | worker → guard | `start <setup bytes> <stdin bytes> <deadline ns> <grace ms> <option>…` | first; the [setup](super::Setup) and the bytes for the task's stdin follow it |
+//! | worker → guard | `start <setup bytes> <stdin bytes> <deadline ns> <grace ms> <option>…` | first for each task; the [setup](super::Setup) and the bytes for the task's stdin follow it |
 //! | worker → guard | `deadline <ns>` | the lease was renewed: its new end |
 //! | worker → guard | `term` | SIGTERM to the task's group, SIGKILL after the grace |
 //! | worker → guard | `kill` | SIGKILL at once |
 //! | guard → worker | `started <pid>` | the task runs; its group has the same number |
-//! | guard → worker | `exited <code> <stopped>` | last: the task's own exit code |
-//! | guard → worker | `signalled <signal> <stopped>` | last: a signal ended the task |
-//! | guard → worker | `refused <why> <text>` | last: the task was never started |
+//! | guard → worker | `exited <code> <stopped>` | last for each task: its own exit code |
+//! | guard → worker | `signalled <signal> <stopped>` | last for each task: a signal ended it |
+//! | guard → worker | `refused <why> <text>` | last: the task was never started, and the guard ends |
 //!
 //! `<stopped>` is `no` when the task ended by itself, `asked` after `term` or `kill`, `lease` when its lease
 //! ran out, `memory` when it exceeded its memory limit, `kernel` when the kernel's out-of-memory killer ended
-//! it; an `<option>` is `memory=<bytes>`, `cpu_ms=<ms>`, `files=<number>` or `user=<uid>:<gid>`; `<why>` is
+//! it. ` untouched` after it says that
+//! the task left its folder empty, ` retires` that the guard takes no further task. An order that arrives after the last report is
+//! ignored. An `<option>` is `memory=<bytes>`, `cpu_ms=<ms>`, `files=<number>` or `user=<uid>:<gid>`; `<why>` is
 //! `lease`, `retry` or `permanent`. Both ends are the same binary, so there is no version to negotiate.
 
 use std::fmt;
@@ -33,7 +35,13 @@ pub(crate) const STDIN_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Shells add this to the number of the signal that ended a program, and exit with the sum.
 pub(crate) const SHELL_SIGNAL_BASE: i32 = 128;
 
-/// The worker's first line.
+/// In the last report for a task that left its folder empty.
+const UNTOUCHED: &str = " untouched";
+
+/// Ends the last report of a guard that takes no further task.
+const RETIRES: &str = " retires";
+
+/// The worker's first line for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) setup_bytes: usize,
@@ -56,9 +64,21 @@ pub(crate) enum Order {
 /// A report of the guard to the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
-    Started { pid: i32 },
-    Ended { status: Status, stopped: StoppedBy },
-    Refused { why: StartRefusal, text: String },
+    Started {
+        pid: i32,
+    },
+    Ended {
+        status: Status,
+        stopped: StoppedBy,
+        /// Whether the folder of the task is as it was.
+        untouched: bool,
+        /// Whether the guard takes no further task.
+        retires: bool,
+    },
+    Refused {
+        why: StartRefusal,
+        text: String,
+    },
 }
 
 /// How the task's main process ended.
@@ -166,7 +186,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Started { pid } => write!(f, "started {pid}"),
-            Self::Ended { status, stopped } => {
+            Self::Ended { status, stopped, untouched, retires } => {
                 match status {
                     Status::Exited(code) => write!(f, "exited {code} ")?,
                     Status::Signalled(signal) => write!(f, "signalled {signal} ")?,
@@ -177,7 +197,9 @@ impl fmt::Display for Report {
                     StoppedBy::Lease => "lease",
                     StoppedBy::Memory => "memory",
                     StoppedBy::Kernel => "kernel",
-                })
+                })?;
+                f.write_str(if *untouched { UNTOUCHED } else { "" })?;
+                f.write_str(if *retires { RETIRES } else { "" })
             }
             Self::Refused { why, text } => {
                 let why = match why {
@@ -195,7 +217,7 @@ impl fmt::Display for Report {
 
 impl Report {
     /// Parses a report; `None` if the line is invalid.
-    pub(crate) fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse<'l>(line: &'l str) -> Option<Self> {
         let (verb, rest) = line.split_once(' ')?;
         if verb == "started" {
             return Some(Self::Started { pid: rest.parse().ok().filter(|&pid| pid > 1)? });
@@ -215,6 +237,12 @@ impl Report {
             "signalled" => Status::Signalled(value.parse().ok()?),
             _ => return None,
         };
+        let flag = |tail: &'l str, word| match tail.strip_suffix(word) {
+            Some(tail) => (tail, true),
+            None => (tail, false),
+        };
+        let (tail, retires) = flag(tail, RETIRES);
+        let (tail, untouched) = flag(tail, UNTOUCHED);
         let stopped = match tail {
             "no" => StoppedBy::Nobody,
             "asked" => StoppedBy::Worker,
@@ -223,7 +251,7 @@ impl Report {
             "kernel" => StoppedBy::Kernel,
             _ => return None,
         };
-        Some(Self::Ended { status, stopped })
+        Some(Self::Ended { status, stopped, untouched, retires })
     }
 }
 
@@ -234,8 +262,18 @@ pub(crate) struct LineBuffer(Vec<u8>);
 impl LineBuffer {
     /// Adds bytes; `false` when a line has grown beyond [`LINE_MAX_BYTES`].
     pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
+        self.extend(bytes);
+        !self.is_overlong()
+    }
+
+    /// Adds bytes that need not be lines.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
-        self.0.len() <= LINE_MAX_BYTES || self.0.contains(&b'\n')
+    }
+
+    /// Returns whether a line has grown beyond [`LINE_MAX_BYTES`] without an end.
+    pub(crate) fn is_overlong(&self) -> bool {
+        self.0.len() > LINE_MAX_BYTES && !self.0.contains(&b'\n')
     }
 
     /// Takes the next whole line, without its end; invalid UTF-8 is replaced.
@@ -244,6 +282,12 @@ impl LineBuffer {
         let line = String::from_utf8_lossy(&self.0[..end]).into_owned();
         self.0.drain(..=end);
         Some(line)
+    }
+
+    /// Takes `count` bytes; `None` if fewer have arrived.
+    pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
+        let rest = (self.0.len() >= count).then(|| self.0.split_off(count))?;
+        Some(std::mem::replace(&mut self.0, rest))
     }
 }
 

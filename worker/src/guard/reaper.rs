@@ -32,22 +32,32 @@ pub(super) fn signal_task(leader: Pid, signal: Signal) {
     }
 }
 
-/// Kills the remaining processes of the task and reaps them; returns how the main process ended.
-///
-/// `None` if the main process could not be reaped within [`REAP_TIMEOUT`].
-pub(super) fn reap_all(leader: Pid) -> Option<WaitStatus> {
+/// What reaping a task has shown.
+pub(super) struct Reaped {
+    /// How the main process ended; `None` if it could not be reaped within [`REAP_TIMEOUT`].
+    pub(super) leader: Option<WaitStatus>,
+    /// Whether nothing of the task is left.
+    pub(super) is_complete: bool,
+}
+
+/// Kills the remaining processes of the task and reaps them.
+pub(super) fn reap_all(leader: Pid) -> Reaped {
     signal_task(leader, Signal::KILL);
     let give_up_at = HostInstant::now() + REAP_TIMEOUT;
-    let mut leader_status = None;
+    let mut reaped = Reaped { leader: None, is_complete: false };
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == leader => leader_status = Some(status),
+            Ok(Some((pid, status))) if pid == leader => reaped.leader = Some(status),
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) if HostInstant::now() < give_up_at => {
                 kill_children();
                 let _ = poll(&mut [], Some(&REAP_PAUSE));
             }
-            Ok(None) | Err(_) => return leader_status,
+            Err(Errno::CHILD) => {
+                reaped.is_complete = true;
+                return reaped;
+            }
+            Ok(None) | Err(_) => return reaped,
         }
     }
 }

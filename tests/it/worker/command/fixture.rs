@@ -109,6 +109,11 @@ pub(super) fn executor(task: CommandTask) -> CommandExecutor {
 
 /// The same, under a guard that the test says.
 pub(super) fn executor_under(guard: GuardProgram, task: CommandTask) -> CommandExecutor {
+    CommandExecutor::new(host(guard), task)
+}
+
+/// What all commands of a worker share: their guards, and the worker's environment.
+pub(super) fn host(guard: GuardProgram) -> Arc<CommandHost> {
     let variables = [
         ("AMQP_URL", "amqp://secret"),
         ("SEXTON_TARGET", "stale"),
@@ -117,8 +122,7 @@ pub(super) fn executor_under(guard: GuardProgram, task: CommandTask) -> CommandE
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
     let clock = || chrono::DateTime::from_timestamp(1_765_526_400, 0).unwrap();
-    let host = CommandHost::new(guard, std::env::vars_os().chain(variables), Arc::new(clock));
-    CommandExecutor::new(Arc::new(host), task)
+    Arc::new(CommandHost::new(guard, std::env::vars_os().chain(variables), Arc::new(clock)))
 }
 
 /// What a task's processes say of themselves, and that they are gone.

@@ -1,17 +1,20 @@
-//! Guards that wait for a task.
+//! Guards that serve one task after another.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sexton_worker::executor::Outcome;
-use sexton_worker::executor::command::CommandExecutor;
+use sexton_worker::executor::command::{CommandExecutor, CommandTask, TaskLimits};
 use sexton_worker::guard::GuardProgram;
+use sexton_worker::secret::Value;
 use tokio::time::{Instant, sleep};
 
-use super::fixture::{DEADLINE, executor_under, run, script, stdout, worker_program};
+use super::fixture::{DEADLINE, executor_under, host, run, script, stdout, worker_program};
 
 /// An executor whose guards record their process ids when they start.
 struct Scene {
@@ -37,27 +40,10 @@ impl Scene {
         folder.join("started")
     }
 
-    /// The process ids of all guards that were started, once there are `count` of them.
-    async fn started(&self, count: usize) -> Vec<i32> {
-        let log = Self::log(self.folder.path());
-        let began = Instant::now();
-        loop {
-            let text = fs::read_to_string(&log).unwrap_or_default();
-            let numbers: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
-            if numbers.len() >= count && text.ends_with('\n') {
-                return numbers;
-            }
-            assert!(began.elapsed() < DEADLINE, "{} of {count} guards started", numbers.len());
-            sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// The process ids of the guards that wait after a first task.
-    async fn waiting_guards(&self) -> Vec<i32> {
-        let first = self.guard_of_a_task().await;
-        let mut started = self.started(3).await;
-        started.retain(|&guard| guard != first);
-        started
+    /// The process ids of all guards that were started.
+    fn started(&self) -> Vec<i32> {
+        let text = fs::read_to_string(Self::log(self.folder.path())).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// Runs a task that succeeds; returns the process id of its guard.
@@ -82,33 +68,102 @@ async fn gone(pid: i32) {
 }
 
 #[tokio::test]
-async fn a_task_takes_a_guard_from_the_pool_and_the_pool_is_refilled() {
+async fn a_guard_serves_one_task_after_another() {
     let scene = Scene::new();
-    let ahead = scene.waiting_guards().await;
-    assert_eq!(ahead.len(), 2, "the first task had to wait for its guard");
-    let second = scene.guard_of_a_task().await;
-    assert!(ahead.contains(&second), "{second} was started for its task, {ahead:?} before");
-    assert_eq!(scene.started(4).await.len(), 4);
-}
-
-#[tokio::test]
-async fn a_killed_pooled_guard_affects_no_task() {
-    let scene = Scene::new();
-    let waiting = scene.waiting_guards().await;
-    for &guard_pid in &waiting {
-        kill_process(Pid::from_raw(guard_pid).unwrap(), Signal::KILL).unwrap();
-        gone(guard_pid).await;
+    let first = scene.guard_of_a_task().await;
+    for _ in 0..20 {
+        assert_eq!(scene.guard_of_a_task().await, first);
     }
-    let guard = scene.guard_of_a_task().await;
-    assert!(!waiting.contains(&guard));
+    assert_eq!(scene.started(), [first]);
 }
 
 #[tokio::test]
-async fn pooled_guards_end_once_unused() {
+async fn tasks_that_run_at_once_have_a_guard_each() {
     let scene = Scene::new();
-    let waiting = scene.waiting_guards().await;
+    let guards = futures_util::future::join_all((0..5).map(|_| scene.guard_of_a_task())).await;
+    let different: BTreeSet<i32> = guards.iter().copied().collect();
+    assert_eq!(different.len(), scene.started().len());
+    assert!(different.len() > 1, "{guards:?}");
+    // They all serve further tasks.
+    futures_util::future::join_all((0..5).map(|_| scene.guard_of_a_task())).await;
+    assert!(scene.started().len() <= 5, "{:?}", scene.started());
+}
+
+#[tokio::test]
+async fn a_killed_idle_guard_affects_no_task() {
+    let scene = Scene::new();
+    let idle = scene.guard_of_a_task().await;
+    kill_process(Pid::from_raw(idle).unwrap(), Signal::KILL).unwrap();
+    gone(idle).await;
+    assert_ne!(scene.guard_of_a_task().await, idle);
+}
+
+#[tokio::test]
+async fn idle_guards_end_with_their_worker() {
+    let scene = Scene::new();
+    let idle = scene.guard_of_a_task().await;
     drop(scene);
-    for guard_pid in waiting {
-        gone(guard_pid).await;
+    gone(idle).await;
+}
+
+#[tokio::test]
+async fn a_guard_retires_before_a_limit_of_processor_time_could_hit_it() {
+    let scene = Scene::new();
+    let first = scene.guard_of_a_task().await;
+    let mut tasks = 1;
+    while scene.guard_of_a_task().await == first {
+        tasks += 1;
+        assert!(tasks < 20_000, "the guard has served {tasks} tasks");
+    }
+    assert!(tasks > 20, "a guard served {tasks} tasks only");
+    gone(first).await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_task_reaches_the_next_one() {
+    let host = host(GuardProgram::from_path(worker_program()));
+    let print = "echo $PPID; pwd; ulimit -n; echo ${MARK:-none}; umask; ls /proc/self/fd | wc -w";
+    let plain = CommandExecutor::new(Arc::clone(&host), script(print));
+    let before = run(&plain).await;
+    let limits = TaskLimits { open_files: Some(64), ..TaskLimits::default() };
+    let mut other = script("umask 000; cd /; sleep 1000 & setsid sleep 1000 & echo $PPID");
+    other.directory = Some("/tmp".into());
+    other.environment.set.push(("MARK".into(), Value::Plain("of the other".into())));
+    let other = run(&CommandExecutor::new(host, CommandTask { limits, ..other })).await;
+    assert_eq!(other.outcome, Outcome::Succeeded, "{other:?}");
+    assert_eq!(stdout(&other)[0], stdout(&before)[0], "the same guard");
+    assert_eq!(stdout(&run(&plain).await), stdout(&before));
+}
+
+#[tokio::test]
+async fn a_folder_serves_the_next_task_only_if_it_was_left_as_it_was() {
+    let host = host(GuardProgram::from_path(worker_program()));
+    let of = |with: &str| {
+        let says = format!("{with}; echo ${{SEXTON_RESULT_FILE%/*}}");
+        CommandExecutor::new(Arc::clone(&host), script(&says))
+    };
+    let folder_of = async |with: &str| {
+        let end = run(&of(with)).await;
+        assert_eq!(end.outcome, Outcome::Succeeded, "{with}: {end:?}");
+        PathBuf::from(stdout(&end)[0])
+    };
+    let first = folder_of(":").await;
+    assert_eq!(folder_of("touch $SEXTON_RESULT_FILE; rm $SEXTON_RESULT_FILE").await, first);
+    for changed in [
+        "d=${SEXTON_RESULT_FILE%/*}; touch $d/left",
+        "d=${SEXTON_RESULT_FILE%/*}; chmod 755 $d",
+        "d=${SEXTON_RESULT_FILE%/*}; rmdir $d; mkdir -m 700 $d",
+        "d=${SEXTON_RESULT_FILE%/*}; rmdir $d",
+        "echo 7 >$SEXTON_RESULT_FILE",
+    ] {
+        let before = folder_of(changed).await;
+        let after = folder_of(":").await;
+        assert_ne!(after, before, "{changed}");
+        assert!(after.exists() && !before.exists(), "{changed}");
+    }
+    let last = folder_of(":").await;
+    drop(host);
+    while last.exists() {
+        sleep(Duration::from_millis(5)).await;
     }
 }

@@ -164,12 +164,16 @@ async fn a_finished_command_leaves_no_process_behind() {
         setsid sh -c 'echo >$1.left; sleep 1000; :' sh $1 &
         read -r _left <$1.left
         echo done";
-    let executor = scene.shell(script);
-    let running = tokio::spawn(async move { run(&executor).await });
+    let executor = std::sync::Arc::new(scene.shell(script));
+    let running = std::sync::Arc::clone(&executor);
+    let running = tokio::spawn(async move { run(&running).await });
     let guard = signs.line().await;
     let end = running.await.unwrap();
     assert_eq!(end.outcome, Outcome::Succeeded);
     assert_eq!(stdout(&end), ["done"]);
     signs.all_gone().await;
-    assert!(!std::path::Path::new("/proc").join(guard).exists(), "the guard is reaped");
+    // The guard waits for its next task, without a child.
+    let children = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"));
+    assert_eq!(children.unwrap(), "");
+    drop(executor);
 }

@@ -44,7 +44,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout};
 
-use self::guard_pool::GuardPool;
+use self::guard_pool::{GuardPool, IdleGuard};
 use self::result::ResultFolder;
 use self::running_guard::{Assignment, Pipes, RunningGuard};
 use self::verdict::{FinalReport, verdict};
@@ -142,22 +142,19 @@ impl CommandExecutor {
         })
     }
 
-    /// Runs the program to its end, and reads its result.
+    /// Runs the program to its end under this guard. Also returns the guard, if it takes further tasks, and whether
+    /// the program left its folder empty.
     async fn run_guarded(
         &self,
+        guard: IdleGuard,
         assignment: &Assignment<'_>,
-        folder: &ResultFolder,
         control: TaskControl,
-    ) -> TaskEnd {
+    ) -> (TaskEnd, Option<IdleGuard>, bool) {
         let limits = &self.task.limits;
-        let (mut running_guard, mut pipes) =
-            match RunningGuard::start(&self.host.guard_pool, assignment) {
-                Ok(started) => started,
-                Err(refused) => return verdict(refused, None, None, limits),
-            };
-        // Fills the pool for the next task while this one runs, because starting a process takes time.
-        let guard_pool = Arc::clone(&self.host.guard_pool);
-        drop(tokio::task::spawn_blocking(move || guard_pool.fill()));
+        let (mut running_guard, mut pipes) = match RunningGuard::start(guard, assignment) {
+            Ok(started) => started,
+            Err(refused) => return (verdict(refused, None, None, limits), None, false),
+        };
         let recorder = control.output().clone();
         let (last, stop_request) = {
             let mut reading = pin!(read(&mut pipes, &recorder, &self.host.clock));
@@ -176,16 +173,16 @@ impl CommandExecutor {
             end
         };
         drop(pipes);
-        let mut end = verdict(last, stop_request, recorder.last_line().as_deref(), limits);
-        if end.outcome == Outcome::Succeeded {
-            // Read before the socket closes, which makes the guard remove the folder.
-            match folder.read().await {
-                Ok(result) => end.result = result,
-                Err(outcome) => end.outcome = outcome,
-            }
-        }
-        running_guard.reap().await;
-        TaskEnd { output: recorder.finish(), ..end }
+        let untouched = running_guard.has_untouched_folder();
+        let guard = running_guard.finish().await;
+        let end = verdict(last, stop_request, recorder.last_line().as_deref(), limits);
+        (TaskEnd { output: recorder.finish(), ..end }, guard, untouched)
+    }
+
+    /// Returns the end of a task for which this host lacks something now.
+    fn could_not_start(&self, text: String) -> TaskEnd {
+        let refused = FinalReport::Refused { why: StartRefusal::Retry, text };
+        verdict(refused, None, None, &self.task.limits)
     }
 }
 
@@ -193,12 +190,18 @@ impl CommandExecutor {
 impl Executor for CommandExecutor {
     async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
         let begun = Instant::now();
-        let folder = match ResultFolder::make(self.task.user.as_ref()) {
+        let guard_pool = &self.host.guard_pool;
+        let mut guard = match guard_pool.take() {
+            Ok(guard) => guard,
+            Err(error) => {
+                return self.could_not_start(format!("cannot start the task's guard: {error}"));
+            }
+        };
+        let folder = match guard.folder(self.task.user.as_ref()) {
             Ok(folder) => folder,
             Err(error) => {
-                let text = format!("cannot make a folder for the task: {error}");
-                let refused = FinalReport::Refused { why: StartRefusal::Retry, text };
-                return verdict(refused, None, None, &self.task.limits);
+                guard_pool.put(guard);
+                return self.could_not_start(format!("cannot make a folder for the task: {error}"));
             }
         };
         let mut masks = Vec::new();
@@ -211,14 +214,27 @@ impl Executor for CommandExecutor {
         let mut assignment = match assigned {
             Ok(assignment) => assignment,
             Err(outcome) => {
-                folder.remove().await;
+                guard_pool.put(IdleGuard { folder: Some(folder), ..guard });
                 return TaskEnd::new(outcome);
             }
         };
         assignment.timeout = assignment.timeout.saturating_sub(begun.elapsed());
         control.output().mask(masks.iter().map(Secret::expose));
-        let end = self.run_guarded(&assignment, &folder, control).await;
-        folder.remove().await;
+        let (mut end, guard, untouched) = self.run_guarded(guard, &assignment, control).await;
+        let succeeded = end.outcome == Outcome::Succeeded;
+        match guard {
+            // Nothing was written, so there is nothing to read or to remove.
+            Some(guard) if succeeded && untouched => {
+                guard_pool.put(IdleGuard { folder: Some(folder), ..guard });
+                return end;
+            }
+            Some(guard) => guard_pool.put(guard),
+            None => {}
+        }
+        match folder.close(succeeded).await {
+            Ok(result) => end.result = result,
+            Err(outcome) => end.outcome = outcome,
+        }
         end
     }
 }

@@ -22,11 +22,13 @@ const FILE_NAME: &str = "result.json";
 /// answer, nor for the removal of all that a task has piled up.
 const IO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The folder of one attempt. Dropping it removes it with its contents.
+/// The folder of one attempt, and of the next one if the first leaves it empty. Dropping it removes it with its
+/// contents.
+#[derive(Debug)]
 pub(super) struct ResultFolder {
     folder: Arc<TaskFolder>,
-    /// The user who must own the result.
-    owner: Option<u32>,
+    /// User and group; the user must own the result.
+    owner: Option<(u32, u32)>,
     removed: bool,
 }
 
@@ -37,8 +39,14 @@ impl ResultFolder {
     /// Creates the folder, in the system's folder for temporary files, for `user` alone.
     pub(super) fn make(user: Option<&TaskUser>) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("sexton-{}", Uuid::new_v4().simple()));
-        let folder = TaskFolder::make(path, user.map(|user| (user.uid, user.gid)))?;
-        Ok(Self { folder: Arc::new(folder), owner: user.map(|user| user.uid), removed: false })
+        let owner = user.map(|user| (user.uid, user.gid));
+        let folder = TaskFolder::make(path, owner)?;
+        Ok(Self { folder: Arc::new(folder), owner, removed: false })
+    }
+
+    /// Returns whether it was made for this user.
+    pub(super) fn is_for(&self, user: Option<&TaskUser>) -> bool {
+        self.owner == user.map(|user| (user.uid, user.gid))
     }
 
     /// Returns the path to which the task may write its result.
@@ -46,29 +54,29 @@ impl ResultFolder {
         self.folder.path().join(FILE_NAME)
     }
 
-    /// Reads the task's result; `None` if it has written none. Call it when nothing of the task runs any more,
-    /// and before its guard may end: this process may be frozen at any time, and the guard removes the folder.
+    /// Reads the task's result if it is `wanted`, and removes the folder, within a time limit; after the limit the
+    /// removal continues. `None` if the task has written none. Call it when nothing of the task runs any more.
     ///
     /// # Errors
     ///
     /// The outcome that the attempt has instead.
-    pub(super) async fn read(&self) -> Result<Option<Value>, Outcome> {
-        let (folder, owner) = (Arc::clone(&self.folder), self.owner);
-        let reading = tokio::task::spawn_blocking(move || read_now(&folder, owner));
-        let Ok(Ok(read)) = timeout(IO_TIMEOUT, reading).await else {
+    pub(super) async fn close(mut self, wanted: bool) -> Result<Option<Value>, Outcome> {
+        self.removed = true;
+        let (folder, owner) = (Arc::clone(&self.folder), self.owner.map(|(user, _)| user));
+        let closing = tokio::task::spawn_blocking(move || {
+            let read = if wanted { read_now(&folder, owner) } else { Ok(None) };
+            remove_now(&folder);
+            read
+        });
+        let Ok(Ok(read)) = timeout(IO_TIMEOUT, closing).await else {
+            if !wanted {
+                return Ok(None);
+            }
             let message = format!("the result could not be read within {} s", IO_TIMEOUT.as_secs());
             return Err(Outcome::Failed { class: "result_unreadable".to_owned(), message });
         };
         // Another attempt of the same task would write the same result.
         read.map_err(|(class, message)| Outcome::Permanent { class: class.to_owned(), message })
-    }
-
-    /// Removes the folder and waits for it, within a limit; after the limit the removal continues.
-    pub(super) async fn remove(mut self) {
-        self.removed = true;
-        let folder = Arc::clone(&self.folder);
-        // The runtime reports a panic in there.
-        let _ = timeout(IO_TIMEOUT, tokio::task::spawn_blocking(move || remove_now(&folder))).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The worker's end of a guard: starts it, passes the orders on, receives how the task ended.
 
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::fchown;
 use std::time::Duration;
 
@@ -8,15 +9,15 @@ use rustix::process::Pid;
 use sexton_service::fault;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, timeout};
 
-use super::guard_pool::{GuardPool, IdleGuard};
+use super::guard_pool::IdleGuard;
 use super::session_kill::kill_session;
 use super::spec::CommandTask;
 use super::verdict::{FinalReport, StopRequest};
 use crate::executor::{HostInstant, StopReason, TaskControl};
-use crate::guard::fd_passing::send_with_fd;
+use crate::guard::fd_passing::send_with_files;
 use crate::guard::protocol::{LineBuffer, Order, Report, STDIN_MAX_BYTES, Start, StartRefusal};
 
 /// How long a guard may take to read its assignment.
@@ -37,51 +38,71 @@ pub(super) struct Assignment<'a> {
 
 /// A running guard.
 pub(super) struct RunningGuard {
-    guard: Child,
-    control: UnixStream,
+    guard: IdleGuard,
+    /// The writing ends of the task's output, until they are sent.
+    outputs: Vec<OwnedFd>,
     lines: LineBuffer,
     /// Whether the task has started.
     started: bool,
+    /// Whether the guard takes further tasks.
+    reusable: bool,
+    /// Whether the task has left its folder empty.
+    untouched: bool,
 }
 
 /// The pipes of the task's output.
 pub(super) struct Pipes {
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+    pub(super) stdout: Receiver,
+    pub(super) stderr: Receiver,
 }
 
 impl RunningGuard {
-    /// Takes a guard from the pool; the task itself starts when [`supervise`](Self::supervise) assigns it.
+    /// Makes the pipes of the output; the task itself starts when [`supervise`](Self::supervise) assigns it.
     ///
     /// # Errors
     ///
     /// The reason why the host cannot start a process, as the refusal that the task ends with.
     pub(super) fn start(
-        guard_pool: &GuardPool,
+        guard: IdleGuard,
         assignment: &Assignment<'_>,
     ) -> Result<(Self, Pipes), FinalReport> {
         if assignment.stdin.len() > STDIN_MAX_BYTES {
             let text = format!("the params exceed {STDIN_MAX_BYTES} bytes");
             return Err(FinalReport::Refused { why: StartRefusal::Permanent, text });
         }
-        Self::take(guard_pool, assignment).map_err(|error| {
-            let text = format!("cannot start the task's guard: {error}");
+        Self::prepare(guard, assignment).map_err(|error| {
+            let text = format!("cannot make pipes for the task's output: {error}");
             FinalReport::Refused { why: StartRefusal::Retry, text }
         })
     }
 
-    fn take(guard_pool: &GuardPool, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
-        let IdleGuard { process, control, stdout, stderr } = guard_pool.take()?;
+    fn prepare(guard: IdleGuard, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
+        let (stdout, stdout_end) = std::io::pipe()?;
+        let (stderr, stderr_end) = std::io::pipe()?;
+        let outputs = vec![OwnedFd::from(stdout_end), OwnedFd::from(stderr_end)];
         if let Some(user) = &assignment.task.user {
             // A task that opens /dev/stderr does so with its own rights. It has not started yet.
-            let (uid, gid) = (Some(user.uid), Some(user.gid));
-            fchown(&stdout, uid, gid)?;
-            fchown(&stderr, uid, gid)?;
+            for output in &outputs {
+                fchown(output, Some(user.uid), Some(user.gid))?;
+            }
         }
         fault::point("worker.guarded");
-        let running_guard =
-            Self { guard: process, control, lines: LineBuffer::default(), started: false };
-        Ok((running_guard, Pipes { stdout, stderr }))
+        let pipes = Pipes {
+            stdout: Receiver::from_owned_fd(stdout.into())?,
+            stderr: Receiver::from_owned_fd(stderr.into())?,
+        };
+        Ok((Self::new(guard, outputs), pipes))
+    }
+
+    fn new(guard: IdleGuard, outputs: Vec<OwnedFd>) -> Self {
+        Self {
+            guard,
+            outputs,
+            lines: LineBuffer::default(),
+            started: false,
+            reusable: false,
+            untouched: false,
+        }
     }
 
     /// Assigns the task and supervises it until its end; also returns why it was stopped.
@@ -109,7 +130,8 @@ impl RunningGuard {
                         fault::point("worker.started");
                         Ok(())
                     }
-                    Ok(Report::Ended { status, stopped }) => {
+                    Ok(Report::Ended { status, stopped, untouched, retires }) => {
+                        (self.reusable, self.untouched) = (!retires, untouched);
                         return (FinalReport::Ended { status, stopped }, orders.stop_request);
                     }
                     Ok(Report::Refused { why, text }) if !self.started => {
@@ -117,8 +139,8 @@ impl RunningGuard {
                     }
                     Ok(Report::Refused { text, .. }) | Err(text) => Err(text),
                 },
-                () = control.changed() => orders.handle_change(&control, &self.control),
-                () = tokio::time::sleep_until(deadline) => orders.handle_deadline(&self.control),
+                () = control.changed() => orders.handle_change(&control, &self.guard.control),
+                () = tokio::time::sleep_until(deadline) => orders.handle_deadline(&self.guard.control),
             };
             if let Err(text) = step {
                 self.kill_all().await;
@@ -140,10 +162,13 @@ impl RunningGuard {
         let mut first = format!("{start}\n").into_bytes();
         first.extend_from_slice(&assignment.setup);
         first.extend_from_slice(&assignment.stdin);
+        let outputs = std::mem::take(&mut self.outputs);
+        let lock_file = control.instance_lock();
+        let mut files: Vec<_> = outputs.iter().map(OwnedFd::as_fd).collect();
+        files.extend(lock_file.as_deref().map(|lock_file| lock_file.as_fd()));
         let telling = async {
-            let sent =
-                send_with_fd(&self.control, &first, control.instance_lock().as_deref()).await?;
-            self.control.write_all(&first[sent..]).await
+            let sent = send_with_files(&self.guard.control, &first, &files).await?;
+            self.guard.control.write_all(&first[sent..]).await
         };
         match timeout(START_TIMEOUT, telling).await {
             Ok(Ok(())) => Ok(()),
@@ -160,7 +185,7 @@ impl RunningGuard {
                     .ok_or_else(|| "the task's guard sent an unreadable message".to_owned());
             }
             let mut buffer = [0; 512];
-            match self.control.read(&mut buffer).await {
+            match self.guard.control.read(&mut buffer).await {
                 Ok(0) => return Err("the task's guard was killed".to_owned()),
                 Ok(count) if self.lines.push(&buffer[..count]) => {}
                 Ok(_) => return Err("the task's guard sent a message that is too long".to_owned()),
@@ -175,18 +200,28 @@ impl RunningGuard {
     /// process by now. The guard's pid cannot, until this process has reaped the guard.
     async fn kill_all(&mut self) {
         // A guard that still lives is frozen or defective: it must not start anything more.
-        let guard = self.guard.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let _ = self.guard.start_kill();
+        let guard = self.guard.process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let _ = self.guard.process.start_kill();
         if let Some(guard) = guard {
             kill_session(guard).await;
         }
     }
 
-    /// Waits until the guard is reaped, so that tasks leave no process behind; within a time limit.
-    pub(super) async fn reap(mut self) {
-        drop(self.control);
+    /// Returns whether the task has left its folder empty.
+    pub(super) const fn has_untouched_folder(&self) -> bool {
+        self.untouched
+    }
+
+    /// Returns the guard for the next task, or waits until it is reaped, within a time limit.
+    pub(super) async fn finish(self) -> Option<IdleGuard> {
+        if self.reusable {
+            return Some(self.guard);
+        }
+        let IdleGuard { mut process, control, .. } = self.guard;
+        drop(control);
         // After the limit the runtime reaps it in the background.
-        let _ = timeout(REPORT_TIMEOUT, self.guard.wait()).await;
+        let _ = timeout(REPORT_TIMEOUT, process.wait()).await;
+        None
     }
 }
 

@@ -32,7 +32,14 @@ fn reports() -> impl Strategy<Value = Report> {
     ];
     prop_oneof![
         (2..i32::MAX).prop_map(|pid| Report::Started { pid }),
-        (status, stopped).prop_map(|(status, stopped)| Report::Ended { status, stopped }),
+        (status, stopped, any::<bool>(), any::<bool>()).prop_map(
+            |(status, stopped, untouched, retires)| Report::Ended {
+                status,
+                stopped,
+                untouched,
+                retires
+            }
+        ),
         (why, "[a-z /:ü]{0,80}").prop_map(|(why, text)| Report::Refused { why, text }),
     ]
 }
@@ -97,8 +104,15 @@ fn damaged_lines_are_refused() {
         assert_eq!(Order::parse(line), None, "{line:?}");
     }
     // A pid of 1 or less would turn a kill of the group into a kill of everything.
-    for line in ["started 1", "started 0", "started -5", "exited 0", "exited 0 maybe", "left 0 no"]
-    {
+    for line in [
+        "started 1",
+        "started 0",
+        "started -5",
+        "exited 0",
+        "exited 0 maybe",
+        "exited 0 no later",
+        "left 0 no",
+    ] {
         assert_eq!(Report::parse(line), None, "{line:?}");
     }
 }

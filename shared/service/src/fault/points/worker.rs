@@ -40,7 +40,7 @@ pub(super) const POINTS: &[Point] = &[
     at(
         "worker.guarded",
         Never,
-        "a task's guard starts",
+        "a task has its guard",
         "the worker tells it what to run",
         "as worker.opened; the guard exits",
         "",

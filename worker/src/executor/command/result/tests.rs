@@ -32,12 +32,12 @@ async fn a_folder_goes_however_deep_and_wide_it_is() {
         fs::write(path.join(number.to_string()), "x").unwrap();
         fs::create_dir_all(path.join(format!("{number}.d/x/y"))).unwrap();
     }
-    // Not `remove`, which waits within a limit only. The stack is small on purpose.
+    // Not `close`, which waits within a limit only. The stack is small on purpose.
     let removed = Arc::clone(&folder.folder);
     let thread = std::thread::Builder::new().stack_size(256 * 1024);
     thread.spawn(move || removed.remove()).unwrap().join().unwrap().unwrap();
     assert!(!path.exists());
-    folder.remove().await;
+    folder.close(false).await.unwrap();
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn nothing_is_removed_through_a_link() {
     fs::write(&target, "x").unwrap();
     let (path, within) = folder(None);
     std::os::unix::fs::symlink(elsewhere.path(), path.join("link")).unwrap();
-    within.remove().await;
+    within.close(false).await.unwrap();
     assert!(target.exists() && !path.exists());
 }
 
@@ -61,8 +61,7 @@ async fn a_folder_that_a_link_has_taken_the_place_of_is_still_the_one_that_is_re
     fs::write(folder.file(), "7").unwrap();
     fs::rename(&path, &moved).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
-    assert_eq!(folder.read().await, Ok(Some(7.into())));
-    folder.remove().await;
+    assert_eq!(folder.close(true).await, Ok(Some(7.into())));
     assert!(target.exists());
     fs::remove_file(&path).unwrap();
     // Removable only if it is empty.
@@ -75,14 +74,16 @@ async fn a_file_of_another_user_is_no_result() {
         eprintln!("nothing is tested: only root can run a task as another user");
         return;
     }
-    let (_, folder) = folder(Some(&TaskUser { uid: 65534, gid: 65534, account: None }));
-    fs::write(folder.file(), "7").unwrap();
-    let Err(Outcome::Permanent { class, message }) = folder.read().await else {
+    let other = TaskUser { uid: 65534, gid: 65534, account: None };
+    let (_, refused) = folder(Some(&other));
+    fs::write(refused.file(), "7").unwrap();
+    let Err(Outcome::Permanent { class, message }) = refused.close(true).await else {
         panic!("it was read");
     };
     let problem = "the result is a file of another user";
     assert_eq!((class.as_str(), message.as_str()), ("result_invalid", problem));
-    std::os::unix::fs::chown(folder.file(), Some(65534), None).unwrap();
-    assert_eq!(folder.read().await, Ok(Some(7.into())));
-    folder.remove().await;
+    let (_, read) = folder(Some(&other));
+    fs::write(read.file(), "7").unwrap();
+    std::os::unix::fs::chown(read.file(), Some(65534), None).unwrap();
+    assert_eq!(read.close(true).await, Ok(Some(7.into())));
 }

@@ -25,8 +25,8 @@ fn assignment(task: &CommandTask) -> Assignment<'_> {
 /// Returns a guard that does nothing, and the other end of its socket.
 fn running_guard() -> (RunningGuard, UnixStream) {
     let (control, other) = UnixStream::pair().unwrap();
-    let guard = Command::new("/bin/sleep").arg("1000").kill_on_drop(true).spawn().unwrap();
-    (RunningGuard { guard, control, lines: LineBuffer::default(), started: false }, other)
+    let process = Command::new("/bin/sleep").arg("1000").kill_on_drop(true).spawn().unwrap();
+    (RunningGuard::new(IdleGuard { process, control, folder: None }, Vec::new()), other)
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +67,7 @@ async fn a_guard_that_is_given_up_takes_nobody_with_it_who_has_the_number_of_its
     other.write_all(nonsense.as_bytes()).await.unwrap();
     let (last, _) = running_guard.supervise(&assignment(&task), control).await;
     assert!(matches!(last, FinalReport::NoReport(_)), "{last:?}");
-    running_guard.guard.wait().await.unwrap();
+    running_guard.guard.process.wait().await.unwrap();
     let left = stranger.try_wait().unwrap();
     kill_process_group(Pid::from_child(&stranger), Signal::KILL).unwrap();
     let ended = stranger.wait().unwrap();
