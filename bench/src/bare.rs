@@ -37,9 +37,10 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
 /// Measures how many processes a second `xargs` starts and waits for.
 fn commands(arguments: &Arguments) -> Result<f64> {
     let processes = std::thread::available_parallelism()?.to_string();
-    let numbers: String = (0..arguments.count).map(|number| format!("{number}\n")).collect();
     let mut input = tempfile::tempfile()?;
-    input.write_all(numbers.as_bytes())?;
+    for number in 0..arguments.count {
+        writeln!(input, "{number}")?;
+    }
     input.rewind()?;
     let began = Instant::now();
     let status = Command::new("xargs")

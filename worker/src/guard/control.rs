@@ -19,6 +19,7 @@ const RECEIVE_BYTES: usize = 16 * 1024;
 
 /// The worker's lines, parts and descriptors, in the order in which it sent them.
 pub(super) struct Control {
+    socket: BorrowedFd<'static>,
     lines: LineBuffer,
     files: VecDeque<OwnedFd>,
     /// `false` once the worker has ended; the socket would report that for ever.
@@ -29,9 +30,11 @@ pub(super) struct Control {
 impl Control {
     /// Takes over the socket, which never blocks from now on.
     pub(super) fn new() -> io::Result<Self> {
-        let flags = fcntl_getfl(stdin())?;
-        fcntl_setfl(stdin(), flags | OFlags::NONBLOCK)?;
+        let socket = stdin();
+        let flags = fcntl_getfl(socket)?;
+        fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
         Ok(Self {
+            socket,
             lines: LineBuffer::default(),
             files: VecDeque::new(),
             is_open: true,
@@ -40,8 +43,8 @@ impl Control {
     }
 
     /// Returns the socket, to wait for.
-    pub(super) fn socket(&self) -> BorrowedFd<'static> {
-        stdin()
+    pub(super) const fn socket(&self) -> BorrowedFd<'static> {
+        self.socket
     }
 
     /// Returns whether the worker lives, as far as was received.
@@ -51,7 +54,7 @@ impl Control {
 
     /// Receives what has arrived, without waiting.
     pub(super) fn receive(&mut self) {
-        match receive_with_files(self.socket(), &mut self.piece, &mut self.files) {
+        match receive_with_files(self.socket, &mut self.piece, &mut self.files) {
             Ok(count) if count > 0 => self.lines.extend(&self.piece[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.is_open = false,
@@ -60,7 +63,7 @@ impl Control {
 
     /// Waits until something has arrived, and receives it.
     fn wait(&mut self) {
-        let mut sockets = [PollFd::from_borrowed_fd(self.socket(), PollFlags::IN)];
+        let mut sockets = [PollFd::from_borrowed_fd(self.socket, PollFlags::IN)];
         match poll(&mut sockets, None) {
             Ok(_) | Err(Errno::INTR) => self.receive(),
             Err(_) => self.is_open = false,
@@ -110,7 +113,7 @@ impl Control {
 
     /// Returns whether the worker has ended, even with unread orders before its end.
     pub(super) fn worker_is_gone(&self) -> bool {
-        let mut sockets = [PollFd::from_borrowed_fd(self.socket(), PollFlags::empty())];
+        let mut sockets = [PollFd::from_borrowed_fd(self.socket, PollFlags::empty())];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         !self.is_open
             || poll(&mut sockets, Some(&now)).is_ok()
@@ -119,6 +122,6 @@ impl Control {
 
     /// Sends one line to the worker. If the worker has ended, the report is not needed.
     pub(super) fn report(&self, report: &Report) {
-        let _ = rustix::io::write(self.socket(), format!("{report}\n").as_bytes());
+        let _ = rustix::io::write(self.socket, format!("{report}\n").as_bytes());
     }
 }

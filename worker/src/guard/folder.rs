@@ -52,7 +52,7 @@ impl TaskFolder {
 
     /// Returns whether the folder is empty, at its path, and what it was when it was opened. Call it when nothing of
     /// its task runs any more.
-    pub(super) fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         let identity =
             |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_uid, stat.st_gid);
         let is_same = |stat: Stat| identity(&stat) == identity(&self.opened);

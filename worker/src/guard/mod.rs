@@ -27,7 +27,7 @@
 //! Synchronous, one thread, almost no allocations. It guards one task after the other, because starting it takes
 //! longer than most small programs run (`crate::executor::command`). It receives each assignment over its stdin,
 //! one end of a socket pair whose lines `protocol` describes, with the pipes of the task's output; its environment is
-//! empty. Between two tasks it has no child, no lock and no pipe, and it ends with the worker. It leads a session, so
+//! empty. Between two tasks it has no child, no pipe and not the instance lock, and it ends with the worker. It leads a session, so
 //! that Ctrl-C in the worker's terminal reaches neither it nor the task, and so that the worker finds the task
 //! even if the guard is lost before it could report; and it has its own name (`sexton-guard`), so that `pkill
 //! worker` does not hit it together with the worker.

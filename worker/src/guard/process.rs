@@ -58,8 +58,8 @@ fn folder(setup: &Setup) -> Option<TaskFolder> {
 struct Guard {
     control: Control,
     kills: KernelKills,
-    /// The worker's directory.
-    directory: OwnedFd,
+    /// The worker's directory; `None` if this user may not search it.
+    directory: Option<OwnedFd>,
 }
 
 impl Guard {
@@ -67,7 +67,7 @@ impl Guard {
         setsid()?;
         set_child_subreaper(Some(getpid()))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, ".", flags, Mode::empty())?;
+        let directory = openat(CWD, ".", flags, Mode::empty()).ok();
         Ok(Self { control: Control::new()?, kills: KernelKills::find(), directory })
     }
 
@@ -86,23 +86,31 @@ impl Guard {
             let lock_file = assignment.lock_file.take();
             // Opened before the task can put something else in its place.
             last_folder = folder(&assignment.setup);
-            let mut last = self.run(assignment)?;
-            if let Report::Ended { untouched, .. } = &mut last {
+            let has_moved = assignment.setup.directory.is_some();
+            let mut ended = self.run(assignment);
+            if let Ok(Report::Ended { untouched, retires, .. }) = &mut ended {
                 *untouched = last_folder.as_ref().is_some_and(TaskFolder::is_untouched);
+                *retires |= has_moved && !self.return_to_directory();
             }
-            fchdir(&self.directory)?;
-            self.control.report(&last);
+            if let Ok(last) = &ended {
+                self.control.report(last);
+            }
             if self.control.worker_is_gone()
                 && let Some(folder) = last_folder.take()
             {
                 let _ = folder.remove();
             }
+            let last = ended?;
             // Nothing of the task is left when another worker gets the instance lock.
             drop(lock_file);
             if !matches!(last, Report::Ended { retires: false, .. }) {
                 return Ok(());
             }
         }
+    }
+
+    fn return_to_directory(&self) -> bool {
+        self.directory.as_ref().is_some_and(|directory| fchdir(directory).is_ok())
     }
 
     /// Starts the task and watches it until its end.

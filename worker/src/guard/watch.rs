@@ -73,6 +73,8 @@ impl<'c> TaskWatch<'c> {
 
     /// Waits for the task's end, or causes it when it must; then clears up and reports.
     pub(super) fn run(mut self) -> io::Result<Report> {
+        // They may have arrived with the last bytes of the assignment; the socket would not show them.
+        self.execute_orders();
         while !self.poll_once()? {}
         let reaped = reap_all(self.task);
         let status = reaped.leader.ok_or_else(|| io::Error::other("the task was not reaped"))?;

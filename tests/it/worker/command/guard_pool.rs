@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sexton_worker::executor::Outcome;
-use sexton_worker::executor::command::{CommandExecutor, CommandTask, TaskLimits};
+use sexton_worker::executor::command::{CommandExecutor, CommandTask, TaskLimits, TaskUser};
 use sexton_worker::guard::GuardProgram;
 use sexton_worker::secret::Value;
 use tokio::time::{Instant, sleep};
@@ -162,6 +162,13 @@ async fn a_folder_serves_the_next_task_only_if_it_was_left_as_it_was() {
         assert!(after.exists() && !before.exists(), "{changed}");
     }
     let last = folder_of(":").await;
+    if rustix::process::geteuid().is_root() {
+        let user = Some(TaskUser { uid: 65534, gid: 65534, account: None });
+        let other = script("echo ${SEXTON_RESULT_FILE%/*}");
+        let end =
+            run(&CommandExecutor::new(Arc::clone(&host), CommandTask { user, ..other })).await;
+        assert_ne!(PathBuf::from(stdout(&end)[0]), last, "{end:?}");
+    }
     drop(host);
     while last.exists() {
         sleep(Duration::from_millis(5)).await;

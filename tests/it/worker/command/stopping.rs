@@ -7,7 +7,9 @@ use serde_json::json;
 use sexton_worker::executor::{Executor, HostInstant, Outcome, StopReason};
 use tokio::time::timeout;
 
-use super::fixture::{DEADLINE, Scene, lease, long_lease, run, run_task, stdout, task};
+use super::fixture::{
+    DEADLINE, Scene, executor, lease, long_lease, run, run_task, script, stdout, task,
+};
 
 /// Ignores SIGTERM, as does everything it starts.
 const DEAF: &str = "trap '' TERM; echo ready >&3; (sleep 1000; :) & sleep 1000";
@@ -159,4 +161,23 @@ async fn a_frozen_guard_is_abandoned_and_its_command_killed() {
     let end = timeout(DEADLINE, running).await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Cancelled);
     signs.all_gone().await;
+}
+
+#[tokio::test]
+async fn an_order_that_arrives_with_the_end_of_a_large_assignment_is_carried_out_at_once() {
+    // A guard that did not see the order would be given up after ten seconds, each time.
+    let stopping = async {
+        for _ in 0..10 {
+            let (supervisor, control) = long_lease();
+            let task = task(json!({ "text": "x".repeat(150_000) }));
+            let executor = executor(script("sleep 1000"));
+            let running = tokio::spawn(async move { executor.run(&task, control).await });
+            // Until it waits for its guard, which has only just been started.
+            tokio::task::yield_now().await;
+            supervisor.stop_at_once(StopReason::Cancelled);
+            let end = running.await.unwrap();
+            assert_eq!(end.outcome, Outcome::Cancelled);
+        }
+    };
+    timeout(DEADLINE, stopping).await.expect("the orders are carried out at once");
 }

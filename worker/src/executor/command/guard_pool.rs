@@ -50,7 +50,7 @@ impl IdleGuard {
         Ok(Self { process, control, folder: None })
     }
 
-    /// Takes the folder of the last task, or makes one, for tasks of `user`.
+    /// Takes the folder of the last task if it is still there and empty, or makes one, for tasks of `user`.
     pub(super) fn folder(&mut self, user: Option<&TaskUser>) -> io::Result<ResultFolder> {
         match self.folder.take().filter(|folder| folder.is_for(user)) {
             Some(folder) => Ok(folder),
@@ -59,7 +59,7 @@ impl IdleGuard {
     }
 
     /// Returns whether it seems to be still running.
-    fn is_alive(&mut self) -> bool {
+    pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
 }

@@ -142,18 +142,17 @@ impl CommandExecutor {
         })
     }
 
-    /// Runs the program to its end under this guard. Also returns the guard, if it takes further tasks, and whether
-    /// the program left its folder empty.
+    /// Runs the program to its end under this guard. Also returns the guard, unless it was not assigned the task.
     async fn run_guarded(
         &self,
         guard: IdleGuard,
         assignment: &Assignment<'_>,
         control: TaskControl,
-    ) -> (TaskEnd, Option<IdleGuard>, bool) {
+    ) -> (TaskEnd, Option<RunningGuard>) {
         let limits = &self.task.limits;
         let (mut running_guard, mut pipes) = match RunningGuard::start(guard, assignment) {
             Ok(started) => started,
-            Err(refused) => return (verdict(refused, None, None, limits), None, false),
+            Err(refused) => return (verdict(refused, None, None, limits), None),
         };
         let recorder = control.output().clone();
         let (last, stop_request) = {
@@ -173,10 +172,8 @@ impl CommandExecutor {
             end
         };
         drop(pipes);
-        let untouched = running_guard.has_untouched_folder();
-        let guard = running_guard.finish().await;
         let end = verdict(last, stop_request, recorder.last_line().as_deref(), limits);
-        (TaskEnd { output: recorder.finish(), ..end }, guard, untouched)
+        (TaskEnd { output: recorder.finish(), ..end }, Some(running_guard))
     }
 
     /// Returns the end of a task for which this host lacks something now.
@@ -214,26 +211,38 @@ impl Executor for CommandExecutor {
         let mut assignment = match assigned {
             Ok(assignment) => assignment,
             Err(outcome) => {
-                guard_pool.put(IdleGuard { folder: Some(folder), ..guard });
+                guard_pool.put(guard);
+                // The task was not assigned, so nothing is wanted.
+                let _ = folder.close(false).await;
                 return TaskEnd::new(outcome);
             }
         };
+        if !guard.is_alive() {
+            guard = match guard_pool.take() {
+                Ok(guard) => guard,
+                Err(error) => {
+                    return self.could_not_start(format!("cannot start the task's guard: {error}"));
+                }
+            };
+        }
         assignment.timeout = assignment.timeout.saturating_sub(begun.elapsed());
         control.output().mask(masks.iter().map(Secret::expose));
-        let (mut end, guard, untouched) = self.run_guarded(guard, &assignment, control).await;
+        let (mut end, running_guard) = self.run_guarded(guard, &assignment, control).await;
         let succeeded = end.outcome == Outcome::Succeeded;
-        match guard {
-            // Nothing was written, so there is nothing to read or to remove.
-            Some(guard) if succeeded && untouched => {
-                guard_pool.put(IdleGuard { folder: Some(folder), ..guard });
-                return end;
+        let untouched = running_guard.as_ref().is_some_and(RunningGuard::has_untouched_folder);
+        // Nothing was written, so there is nothing to read or to remove.
+        let mut kept = Some(folder);
+        if let Some(folder) = kept.take_if(|_| !(succeeded && untouched)) {
+            // Before the guard is let go: one that ends, or whose next task fails at once, removes the folder.
+            match folder.close(succeeded).await {
+                Ok(result) => end.result = result,
+                Err(outcome) => end.outcome = outcome,
             }
-            Some(guard) => guard_pool.put(guard),
-            None => {}
         }
-        match folder.close(succeeded).await {
-            Ok(result) => end.result = result,
-            Err(outcome) => end.outcome = outcome,
+        if let Some(running_guard) = running_guard
+            && let Some(guard) = running_guard.finish().await
+        {
+            guard_pool.put(IdleGuard { folder: kept, ..guard });
         }
         end
     }

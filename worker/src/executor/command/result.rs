@@ -44,9 +44,9 @@ impl ResultFolder {
         Ok(Self { folder: Arc::new(folder), owner, removed: false })
     }
 
-    /// Returns whether it was made for this user.
+    /// Returns whether it can serve a task of this user: it was made for that user and is as it was made.
     pub(super) fn is_for(&self, user: Option<&TaskUser>) -> bool {
-        self.owner == user.map(|user| (user.uid, user.gid))
+        self.owner == user.map(|user| (user.uid, user.gid)) && self.folder.is_untouched()
     }
 
     /// Returns the path to which the task may write its result.
