@@ -22,7 +22,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-const DEADLINE: Duration = Duration::from_mins(1);
+const DEADLINE: Duration = Duration::from_mins(5);
 
 #[tokio::test]
 async fn postgres_keeps_its_data_over_a_kill_and_loses_it_in_a_wipe() {
