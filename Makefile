@@ -141,7 +141,7 @@ sqlx-check: with-servers ## Check that .sqlx holds what the queries and migratio
 sqlx-prepare: with-servers ## Write .sqlx from the queries and migrations
 	@$(with_servers) --migrated sh scripts/sqlx-metadata.sh prepare
 
-# A newcomer builds once and edits nothing: what cargo keeps for the next build would cost a seventh of this one.
+# A newcomer builds once and edits nothing: what cargo keeps for the next build would cost an eighth of this one.
 programs:
 	@CARGO_INCREMENTAL=$${CARGO_INCREMENTAL:-0} $(CARGO) build --workspace --bin scheduler --bin worker --bin sexton --bin demo
 

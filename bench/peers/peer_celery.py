@@ -13,8 +13,10 @@ from kombu import Exchange, Queue
 import jobs
 import marks
 import servers
+import works
 
 LEAD = 45
+WORKS = works.WORKS | {"commands": works.drain}
 DELAYED = [f"celery_delayed_{level}" for level in range(28)]
 
 
@@ -27,7 +29,6 @@ def settings(run):
     return {
         "queue": "quorum" if run["peer"] == "celery-quorum" else "classic",
         "pool": "prefork" if commands else "threads",
-        # Of 2, 4 and 8 processes 4 are the best on two processors.
         "concurrency": 4 if commands else 8,
         "prefetch": run["prefetch"],
         "acks": "early",
@@ -92,11 +93,10 @@ def remove(run):
 if "BENCH_RUN" in os.environ:
     app = application(jobs.run())
     runs_commands = jobs.run()["work"] == "commands"
-    marked = marks.of_environment()
 
     @app.task(name="bench")
     def task(number):
-        marked.started(number)
+        marks.of_environment().started(number)
         if runs_commands:
             subprocess.run(["/bin/true"], check=True)
 

@@ -139,4 +139,4 @@ def all_started(marks, count, due_ms=None, limit=120):
         time.sleep(POLL_SECONDS)
 
 
-WORKS = {"drain": drain, "commands": drain, "burst": burst, "lag": lag}
+WORKS = {"drain": drain, "burst": burst, "lag": lag}

@@ -69,11 +69,17 @@ fn line(arguments: &Arguments, work: &'static str) -> Line {
 
 /// The workers with a handler that does nothing, not yet ready.
 fn handlers(platform: &Platform, arguments: &Arguments) -> Result<Vec<Program>> {
+    workers(arguments, |name, env| platform.start_nothing(name, env))
+}
+
+/// As many workers as the arguments say, each by `start`, not yet ready.
+fn workers(
+    arguments: &Arguments,
+    start: impl Fn(&str, &[(&str, &str)]) -> Result<Program>,
+) -> Result<Vec<Program>> {
     let (slots, prefetch) = (arguments.slots.to_string(), arguments.prefetch.to_string());
     let env = [("WORKER_POOLS", POOL), ("WORKER_SLOTS", &slots), ("WORKER_PREFETCH", &prefetch)];
-    (1..=arguments.workers)
-        .map(|number| platform.start_nothing(&format!("worker-{number}"), &env))
-        .collect()
+    (1..=arguments.workers).map(|number| start(&format!("worker-{number}"), &env)).collect()
 }
 
 /// One job whose task does nothing, once a second.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use sexton_tests::platform::Platform;
 
-use super::{POOL, drain, stop};
+use super::{drain, stop, workers};
 use crate::Arguments;
 
 /// Measures from the first open to the last record, by the database's clock.
@@ -11,11 +11,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     scheduler.ready().await;
     drain::fill(platform, "true", arguments.count).await?;
-    let (slots, prefetch) = (arguments.slots.to_string(), arguments.prefetch.to_string());
-    let env = [("WORKER_POOLS", POOL), ("WORKER_SLOTS", &slots), ("WORKER_PREFETCH", &prefetch)];
-    let workers = (1..=arguments.workers)
-        .map(|number| platform.start_worker(&format!("worker-{number}"), &env))
-        .collect::<Result<_>>()?;
+    let workers = workers(arguments, |name, env| platform.start_worker(name, env))?;
     drain::watch_to_the_end(platform, arguments, "commands", workers).await?;
     stop(vec![scheduler]).await;
     Ok(())

@@ -43,15 +43,10 @@ impl TlsClient {
     ///
     /// # Errors
     ///
-    /// The certificate is not for this host or of no trusted authority, or the server speaks no TLS. The message says
-    /// what to do about an unknown authority.
+    /// The certificate is not for this host or of no trusted authority, or the server speaks no TLS; see [`advice`].
     pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let refused = |reason: &dyn std::fmt::Display, advice| {
-            io::Error::other(format!("no TLS with {host}: {reason}{advice}"))
-        };
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| refused(&error, ""))?;
-        let connecting = TlsConnector::from(self.config().await).connect(name, stream);
-        connecting.await.map_err(|error| refused(&error, advice(&error)))
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        TlsConnector::from(self.config().await).connect(name, stream).await
     }
 
     /// Returns whether the roots have been read.

@@ -119,9 +119,9 @@ impl Control {
             || poll(&mut sockets, Some(&now)).is_ok()
                 && sockets[0].revents().contains(PollFlags::HUP)
     }
+}
 
-    /// Sends one line to the worker. If the worker has ended, the report is not needed.
-    pub(super) fn report(&self, report: &Report) {
-        let _ = rustix::io::write(self.socket, format!("{report}\n").as_bytes());
-    }
+/// Sends one line to the worker. If the worker has ended, the report is not needed.
+pub(super) fn report(report: &Report) {
+    let _ = rustix::io::write(stdin(), format!("{report}\n").as_bytes());
 }

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::process::{Pid, Signal, fchdir, getpid, set_child_subreaper, setsid};
 
 use super::assignment::{GuardAssignment, receive_assignment};
-use super::control::Control;
+use super::control::{Control, report};
 use super::limits::LoweredLimits;
 use super::memory::KernelKills;
 use super::protocol::{Report, SHELL_SIGNAL_BASE, StartRefusal, Status, StoppedBy};
@@ -37,9 +37,7 @@ pub(super) fn run() -> i32 {
 
 fn failed(error: &io::Error) -> i32 {
     let text = format!("the guard failed: {error}");
-    if let Ok(control) = Control::new() {
-        control.report(&Report::Refused { why: StartRefusal::Retry, text });
-    }
+    report(&Report::Refused { why: StartRefusal::Retry, text });
     GUARD_FAILED
 }
 
@@ -73,40 +71,36 @@ impl Guard {
 
     /// Guards tasks until the worker has ended, or this guard retires.
     fn serve(mut self) -> io::Result<()> {
-        let mut last_folder: Option<TaskFolder> = None;
-        loop {
-            let assignment = receive_assignment(&mut self.control);
-            if !matches!(assignment, Ok(Some(_)))
-                && let Some(folder) = last_folder
-            {
-                // The worker ended before it could. If this fails, the system's cleanup of temporary files does it.
-                let _ = folder.remove();
-            }
-            let Some(mut assignment) = assignment? else { return Ok(()) };
-            let lock_file = assignment.lock_file.take();
+        let mut last_folder = None;
+        let served = loop {
+            let mut assignment = match receive_assignment(&mut self.control) {
+                Ok(Some(assignment)) => assignment,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            // Until nothing of the task is left; then another worker may get it.
+            let _lock_file = assignment.lock_file.take();
             // Opened before the task can put something else in its place.
             last_folder = folder(&assignment.setup);
             let has_moved = assignment.setup.directory.is_some();
-            let mut ended = self.run(assignment);
-            if let Ok(Report::Ended { untouched, retires, .. }) = &mut ended {
+            let mut last = match self.run(assignment) {
+                Ok(last) => last,
+                Err(error) => break Err(error),
+            };
+            if let Report::Ended { untouched, retires, .. } = &mut last {
                 *untouched = last_folder.as_ref().is_some_and(TaskFolder::is_untouched);
                 *retires |= has_moved && !self.return_to_directory();
             }
-            if let Ok(last) = &ended {
-                self.control.report(last);
-            }
-            if self.control.worker_is_gone()
-                && let Some(folder) = last_folder.take()
-            {
-                let _ = folder.remove();
-            }
-            let last = ended?;
-            // Nothing of the task is left when another worker gets the instance lock.
-            drop(lock_file);
+            report(&last);
             if !matches!(last, Report::Ended { retires: false, .. }) {
-                return Ok(());
+                break Ok(());
             }
+        };
+        if let Some(folder) = last_folder.filter(|_| self.control.worker_is_gone()) {
+            // The worker ended before it could. If this fails, the system's cleanup of temporary files does it.
+            let _ = folder.remove();
         }
+        served
     }
 
     fn return_to_directory(&self) -> bool {
@@ -144,7 +138,7 @@ impl Guard {
         lowered.restore(Some(task));
         // The pipes of the output end with the task.
         drop(command);
-        self.control.report(&Report::Started { pid: task.as_raw_pid() });
+        report(&Report::Started { pid: task.as_raw_pid() });
         let stdin = child.stdin.take();
         let watched = TaskWatch::new(&mut self.control, task, stdin, start, params);
         match watched.and_then(TaskWatch::run) {

@@ -15,7 +15,6 @@ use futures_util::{AsyncRead, AsyncWrite, Stream};
 use lapin::tcp::AsyncTcpStream;
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{Connection, ConnectionProperties, Result};
-
 use sexton_tls::TlsClient;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -109,11 +108,18 @@ pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Resu
         stream.set_nodelay(true)?;
         let stream = match uri.scheme {
             AMQPScheme::AMQP => Either::Left(stream.compat()),
-            AMQPScheme::AMQPS => Either::Right(TLS.connect(host, stream).await?.compat()),
+            AMQPScheme::AMQPS => Either::Right(encrypted(host, stream).await?.compat()),
         };
         Ok(AsyncTcpStream::Plain(FilteredStream::new(stream, frame_max)))
     };
     Connection::connector(uri, runtime(frame_max), stream, options).await
+}
+
+async fn encrypted(host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    TLS.connect(host, stream).await.map_err(|error| {
+        let advice = sexton_tls::advice(&error);
+        io::Error::other(format!("no TLS with {host}: {error}{advice}"))
+    })
 }
 
 /// Returns the current runtime, for connections whose streams are [`FilteredStream`].

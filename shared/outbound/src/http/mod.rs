@@ -23,6 +23,7 @@ use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, HOST, USER_AGENT};
+use sexton_tls::TlsClient;
 use tokio::time::timeout;
 use url::Position;
 
@@ -32,7 +33,6 @@ pub use url::{Host, Url};
 
 pub use self::exchange::ResponseSink;
 pub use self::response::{RETRY_AFTER_MAX, ResponseHead, ResponseMeaning};
-use sexton_tls::TlsClient;
 
 const AGENT: &str = concat!("sexton/", env!("CARGO_PKG_VERSION"));
 

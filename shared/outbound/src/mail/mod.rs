@@ -20,6 +20,7 @@ use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection as Smtp, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
+use sexton_tls::TlsClient;
 use tokio::time::timeout;
 
 pub use lettre::Message;
@@ -31,7 +32,6 @@ pub use self::message::{
 use self::session::send_mail;
 use self::stream::{ConnectError, SmtpStream};
 use crate::error_chain::chain;
-use sexton_tls::TlsClient;
 
 /// How long the server may take to reply to QUIT; it has accepted the mail by then.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -169,7 +169,7 @@ impl MailClient {
     /// Connects and greets; also returns whether the connection is encrypted.
     async fn connect(&self) -> Result<(Smtp, bool), MailError> {
         let SmtpServer { host, port, smtps } = &self.server;
-        let tls = if *smtps { Some(self.tls.config().await) } else { None };
+        let tls = smtps.then_some(&self.tls);
         let stream = SmtpStream::connect(host, *port, tls).await.map_err(|error| match error {
             ConnectError::Unreachable(error) => {
                 MailError::Unreachable(format!("cannot connect to {host}:{port}: {error}"))

@@ -4,15 +4,12 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use lettre::transport::smtp::client::AsyncTokioStream;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
+use sexton_tls::TlsClient;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 /// The most bytes that are read over one connection: a server's line may be endless.
 const READ_MAX_BYTES: usize = 256 * 1024;
@@ -42,18 +39,13 @@ impl SmtpStream {
     pub(super) async fn connect(
         host: &str,
         port: u16,
-        tls: Option<Arc<ClientConfig>>,
+        tls: Option<&TlsClient>,
     ) -> Result<Self, ConnectError> {
         let stream = TcpStream::connect((host, port)).await.map_err(ConnectError::Unreachable)?;
         let peer = stream.peer_addr().map_err(ConnectError::Unreachable)?;
         let stream: Box<dyn Stream> = match tls {
             None => Box::new(stream),
-            Some(tls) => {
-                let name = ServerName::try_from(host.to_owned());
-                let name = name.map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
-                let connecting = TlsConnector::from(tls).connect(name, stream);
-                Box::new(connecting.await.map_err(ConnectError::Tls)?)
-            }
+            Some(tls) => Box::new(tls.connect(host, stream).await.map_err(ConnectError::Tls)?),
         };
         Ok(Self { stream, peer, left: READ_MAX_BYTES })
     }

@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
-use sexton_worker::executor::Outcome;
+use serde_json::json;
 use sexton_worker::executor::command::{CommandExecutor, CommandTask, TaskLimits, TaskUser};
+use sexton_worker::executor::{Executor, HostInstant, Outcome, TaskEnd};
 use sexton_worker::guard::GuardProgram;
 use sexton_worker::secret::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::fixture::{DEADLINE, executor_under, host, run, script, stdout, worker_program};
+use super::fixture::{
+    DEADLINE, executor, executor_under, host, long_lease, run, script, stdout, task, worker_program,
+};
 
 /// An executor whose guards record their process ids when they start.
 struct Scene {
@@ -79,14 +83,20 @@ async fn a_guard_serves_one_task_after_another() {
 
 #[tokio::test]
 async fn tasks_that_run_at_once_have_a_guard_each() {
-    let scene = Scene::new();
-    let guards = futures_util::future::join_all((0..5).map(|_| scene.guard_of_a_task())).await;
-    let different: BTreeSet<i32> = guards.iter().copied().collect();
-    assert_eq!(different.len(), scene.started().len());
-    assert!(different.len() > 1, "{guards:?}");
-    // They all serve further tasks.
-    futures_util::future::join_all((0..5).map(|_| scene.guard_of_a_task())).await;
-    assert!(scene.started().len() <= 5, "{:?}", scene.started());
+    let begun = tempfile::tempdir().unwrap();
+    // Each task waits until all of them have begun.
+    let together = format!(
+        "cd {}; touch $$; until [ $(ls | wc -l) -ge 5 ]; do sleep 0.01; done; echo $PPID",
+        begun.path().display()
+    );
+    let executor = executor(script(&together));
+    let five = || join_all((0..5).map(|_| run(&executor)));
+    let guards = |ends: &[TaskEnd]| -> BTreeSet<String> {
+        ends.iter().map(|end| stdout(end)[0].to_owned()).collect()
+    };
+    let first = guards(&five().await);
+    assert_eq!(first.len(), 5);
+    assert!(guards(&five().await).is_subset(&first), "they serve further tasks");
 }
 
 #[tokio::test]
@@ -170,7 +180,32 @@ async fn a_folder_serves_the_next_task_only_if_it_was_left_as_it_was() {
         assert_ne!(PathBuf::from(stdout(&end)[0]), last, "{end:?}");
     }
     drop(host);
-    while last.exists() {
-        sleep(Duration::from_millis(5)).await;
+    let removed = async {
+        while last.exists() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(DEADLINE, removed).await.expect("the folder is removed");
+}
+
+#[tokio::test]
+async fn a_renewal_that_crosses_with_the_end_of_a_task_does_not_reach_the_next_one() {
+    let executor = executor(script("echo $PPID"));
+    let mut guards = BTreeSet::new();
+    for number in 0..200 {
+        let (supervisor, control) = long_lease();
+        let task = task(json!({}));
+        let running = executor.run(&task, control);
+        // Again and again until the end, so that the last renewals arrive after the guard's report.
+        let renewing = async {
+            loop {
+                supervisor.extend_lease(HostInstant::now() + DEADLINE);
+                sleep(Duration::from_micros(1)).await;
+            }
+        };
+        let end = tokio::select! { end = running => end, () = renewing => unreachable!() };
+        assert_eq!(end.outcome, Outcome::Succeeded, "task {number}: {end:?}");
+        guards.insert(stdout(&end)[0].to_owned());
     }
+    assert!(guards.len() < 20, "the guards were lost: {guards:?}");
 }

@@ -23,11 +23,25 @@ async fn acts_as_the_worker() {
     let (Some(fifo), Ok(lease_ms)) = (std::env::var_os(FIFO), std::env::var(LEASE_MS)) else {
         return;
     };
-    let script = "trap '' TERM HUP; echo $SEXTON_RESULT_FILE >&3; echo ready >&3
+    let script = "trap '' TERM HUP; echo $SEXTON_RESULT_FILE >&3
+        [ -e $1.idle ] && exit
+        echo ready >&3
         (sleep 1000; :) & sleep 1000";
     let executor = shell(Path::new(&fifo), script, DEADLINE);
     let (_supervisor, control) = lease(Duration::from_millis(lease_ms.parse().unwrap()));
     executor.run(&task(json!({})), control).await;
+    // The guard is idle from now on.
+    std::fs::write(Path::new(&fifo).with_extension("ended"), "").unwrap();
+    std::future::pending::<()>().await;
+}
+
+async fn eventually(what: &str, done: impl Fn() -> bool) {
+    let waiting = async {
+        while !done() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect(what);
 }
 
 fn worker(scene: &Scene, lease: Duration) -> Child {
@@ -52,12 +66,23 @@ async fn a_command_dies_with_its_worker_of_sigkill() {
     worker.wait().unwrap();
     // The guard, too, has a moment's work left.
     let folder = Path::new(&file).parent().unwrap();
-    let removed = async {
-        while folder.exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(DEADLINE, removed).await.expect("the task's folder is removed");
+    eventually("the task's folder is removed", || !folder.exists()).await;
+}
+
+#[tokio::test]
+async fn the_folder_that_an_idle_guard_keeps_goes_with_its_worker() {
+    let scene = Scene::new();
+    std::fs::write(scene.fifo().with_extension("idle"), "").unwrap();
+    let mut signs = scene.signs();
+    let mut worker = worker(&scene, 2 * DEADLINE);
+    let file = signs.line().await;
+    let (folder, ended) =
+        (Path::new(&file).parent().unwrap(), scene.fifo().with_extension("ended"));
+    eventually("the task has ended", || ended.exists()).await;
+    assert!(folder.exists(), "it is kept for the next task");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    eventually("the folder is removed", || !folder.exists()).await;
 }
 
 #[tokio::test]
