@@ -225,7 +225,7 @@ pub struct Resume {
 /// Which late firings, and what to do with them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-#[command(group = clap::ArgGroup::new("deed").required(true).args(["dry_run", "release", "discard"]))]
+#[command(group = clap::ArgGroup::new("action").required(true).args(["dry_run", "release", "discard"]))]
 pub struct CatchUp {
     /// Only firings of these jobs; the hold itself ends only without names
     #[arg(value_name = "NAME")]

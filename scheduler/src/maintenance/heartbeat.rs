@@ -14,7 +14,7 @@ use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 pub struct InstanceHeartbeat(pub Heartbeat);
 
 impl BackgroundLoop for InstanceHeartbeat {
-    const NAME: &'static str = "watch";
+    const NAME: &'static str = "heartbeat";
     const ROUND_TIMEOUT: Duration = Duration::from_secs(30);
     type Report = bool;
 

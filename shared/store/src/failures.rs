@@ -7,7 +7,6 @@
 //! time.
 
 mod aggregate;
-mod backfill;
 mod group_actions;
 mod groups;
 mod list;
@@ -17,7 +16,6 @@ mod search;
 mod statements;
 
 pub use aggregate::{Aggregated, aggregate, name_groups, prune_groups};
-pub use backfill::{BackfillProgress, backfill_failures, is_backfilled};
 pub use group_actions::{DecideError, GroupChange, GroupStatus, MAX_NOTE_CHARS, decide};
 pub use groups::{
     Group, GroupFilter, GroupOrder, GroupPosition, TREND_HOURS, known_fingerprints, list_groups,

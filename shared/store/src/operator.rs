@@ -59,7 +59,7 @@ pub enum OperatorError {
         attempt: AttemptNumber,
     },
     /// The execution is running, and an earlier request to cancel it is pending.
-    #[error("the cancel of execution {0} was asked for before; its worker ends it")]
+    #[error("execution {0} has a cancel request already; its worker ends it")]
     CancelAlreadyRequested(ExecutionId),
     /// Somebody has changed its params since the operator saw them.
     #[error("somebody else has edited execution {0} meanwhile; look at it and edit it again")]

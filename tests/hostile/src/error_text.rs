@@ -7,8 +7,8 @@
 /// Panics unless `text` is one line of at most `max_bytes` that a terminal shows as it stands.
 pub fn check(text: &str, max_bytes: usize) {
     let bytes = text.len();
-    assert!(bytes <= max_bytes, "{bytes} bytes are said, more than {max_bytes}: {text:.200}…");
-    assert!(!text.is_empty(), "nothing is said");
+    assert!(bytes <= max_bytes, "the error has {bytes} bytes, more than {max_bytes}: {text:.200}…");
+    assert!(!text.is_empty(), "the error has no text");
     if let Some(found) = text.chars().find(|&character| is_terminal_control(character)) {
         panic!("{found:?} is not escaped: {text:?}");
     }

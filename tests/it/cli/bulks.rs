@@ -27,7 +27,7 @@ async fn a_bulk_needs_a_selection_and_a_confirmation() {
     assert_eq!(dry["preview"]["jobs"], json!([["shop.charge", 2]]));
     let none = console.run(&["failed", "requeue", "--job", "shop.mail", "--yes"]).await.expect(4);
     assert!(none.stderr.contains("no such executions"), "{}", none.stderr);
-    assert_eq!(console.items(&["bulks", "list"]).await, json!([]), "nothing was asked for");
+    assert_eq!(console.items(&["bulks", "list"]).await, json!([]), "no bulk was created");
     assert_eq!([console.state(one).await, console.state(two).await], ["failed/2", "failed/2"]);
 }
 

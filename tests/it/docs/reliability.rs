@@ -2,7 +2,7 @@
 //!
 //! The page has the summaries of the long runs; tests/long-runs.md has each kind of fault and each quantity.
 //! They are of the commit that the page names. A kind of fault that is newer may be missing from it until the next
-//! run; one that is no longer there may not be on it.
+//! run; one that was removed since is listed here.
 
 use std::collections::BTreeMap;
 
@@ -31,6 +31,9 @@ fn count(text: &str) -> usize {
     text.replace(',', "").parse().unwrap_or_else(|_| panic!("{text} is no count"))
 }
 
+/// Faults that the recorded run injected and that do not exist any more; the next recorded run empties this list.
+const REMOVED: [&str; 1] = ["scheduler.failures_indexed"];
+
 #[test]
 fn the_recorded_torture_run_injected_every_fault_often_enough_without_a_violation() {
     let (page, record) = (text(PAGE), text(RECORD));
@@ -58,6 +61,9 @@ fn the_recorded_torture_run_injected_every_fault_often_enough_without_a_violatio
         rows(record).into_iter().filter(|row| row.len() == 4 && row[0] != "fault").collect();
     assert_eq!(kinds.len().to_string(), recorded["kinds of faults"]);
     for kind in &kinds {
+        if REMOVED.contains(&kind[0]) {
+            continue;
+        }
         let fault = Fault::named(kind[0]).unwrap_or_else(|| panic!("no fault is {}", kind[0]));
         let times = count(kind[1]);
         assert!(times >= fault.least(EACH), "{fault} was struck {times} times");

@@ -54,8 +54,8 @@ const PARTS: [(&str, &str); 13] = [
     ("whoever", "the actor: planner, server, operator"),
 ];
 
-/// Words and phrases of comments and pages.
-const PHRASES: [(&str, &str); 43] = [
+/// Words and phrases of comments, texts and pages.
+const PHRASES: [(&str, &str); 44] = [
     ("are meant", "the verb with its subject: the filter selects them"),
     ("are said", "the verb with its subject: the log says"),
     ("asked for", "requested, created, chosen"),
@@ -93,6 +93,7 @@ const PHRASES: [(&str, &str); 43] = [
     ("seats", "instance locks, instance names"),
     ("so many th", "the number: the attempt that reaches the limit"),
     ("there are none", "no, with its noun"),
+    ("the register", "the failure index"),
     ("to be had", "available, packaged, installed"),
     ("told", "the verb with its subject: the command reports, the log shows, the worker receives"),
     ("was meant", "the verb with its subject: the bulk selects it"),
@@ -162,7 +163,7 @@ impl Prose {
         prose
     }
 
-    /// The comments, and those of SQL statements.
+    /// The comments and the texts: SQL, messages, help.
     fn of_rust(tokens: &[Token<'_>]) -> Self {
         let mut prose = Self::default();
         let mut next_line = 0;
@@ -170,10 +171,8 @@ impl Prose {
             let lines = token.text.lines().zip(token.line..);
             if token.kind == TokenKind::Text {
                 prose.end_text();
-                let comments = lines.filter(|(line, _)| {
-                    line.trim_start_matches(['r', '#', '"', ' ']).starts_with("--")
-                });
-                comments.for_each(|(line, number)| prose.add(number, line));
+                lines.for_each(|(line, number)| prose.add(number, line));
+                prose.end_text();
                 continue;
             }
             if token.line != next_line {
@@ -239,11 +238,11 @@ fn no_name_of_a_source_or_file_was_replaced() {
 }
 
 #[test]
-fn no_comment_has_a_phrase_that_was_replaced() {
+fn no_comment_or_text_has_a_phrase_that_was_replaced() {
     let source = "/// A job is\n/// meant.\nlet x = \"-- told\nSELECT 'told'\"; // asked\n\n// for";
     let prose = Prose::of_rust(&tokens(source));
     let lines: Vec<_> = prose.replaced().iter().map(|(line, phrase, _)| (*line, *phrase)).collect();
-    assert_eq!(lines, [(1, "is meant"), (3, "told")]);
+    assert_eq!(lines, [(1, "is meant"), (3, "told"), (4, "told")]);
     let mut found = Vec::new();
     for path in files(".rs").into_iter().filter(|path| is_judged(path)) {
         report(&path, &Prose::of_rust(&tokens(&text(&path))), &mut found);

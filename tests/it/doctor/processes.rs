@@ -85,7 +85,7 @@ async fn a_platform_with_a_scheduler_and_a_worker_is_healthy() {
     fixture
         .platform
         .eventually(
-            "both have said that they are ready",
+            "both have logged that they are ready",
             crate::process::FINAL_TIMEOUT,
             async || {
                 let query = "SELECT string_agg(name || ' ' || db_connections, ', ' ORDER BY name)

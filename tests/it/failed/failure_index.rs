@@ -14,7 +14,7 @@ use super::{DISCARD, Draw, Failure, REQUEUE, RESTORE, Yard};
 /// What is failed, by group, as the executions themselves say.
 const COUNTED: &str = "SELECT fingerprint, count(*), count(DISTINCT job_id) FROM sexton.executions
     WHERE state = 'failed' AND fingerprint IS NOT NULL GROUP BY 1";
-/// Rows that the register lacks, has too many, or has otherwise.
+/// Rows that the failure index lacks, should not have, or has with other values.
 const DIFFERENCES: &str = "SELECT count(*) FROM (
         SELECT id, state = 'discarded' AS discarded, job_id, task_type, pool, finished_at, error_class,
             fingerprint, params
@@ -133,7 +133,7 @@ async fn a_message_of_any_kind_fails_its_execution() {
     assert_eq!(yard.number(DIFFERENCES).await, 0);
 }
 
-/// Retention removes processes long before failures. The register is not to forget the name then.
+/// Retention removes processes long before failures, and the failure index keeps their names.
 #[tokio::test]
 async fn a_failure_keeps_the_name_of_its_worker_after_the_worker_is_forgotten() {
     let yard = Yard::new().await;

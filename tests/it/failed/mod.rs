@@ -4,7 +4,7 @@
 mod bench;
 mod failure_index;
 mod groups;
-mod index_backfill;
+mod missing_fingerprints;
 mod query_plans;
 mod search;
 

@@ -31,7 +31,7 @@ async fn client() -> &'static str {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/install.sh");
         let done = Command::new("sh").arg(script).stdin(Stdio::null()).output().await.unwrap();
         let stderr = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "the Python client is not to be had: {stderr}");
+        assert!(done.status.success(), "the Python client could not be installed: {stderr}");
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
     })
     .await

@@ -301,7 +301,7 @@ async fn a_single_held_firing_keeps_its_lateness() {
     ];
     f.apply(&specs, 0).await;
     // Past by days, and due since its apply: late by less than the window of a day, or by more.
-    f.apply(&[once("asked.for", -48, newest)], 10 * HOUR).await;
+    f.apply(&[once("asked.late", -48, newest)], 10 * HOUR).await;
     f.apply(&[once("asked.early", -48, newest)], 3 * HOUR).await;
     assert_eq!(planner.run_once(now(30 * HOUR + 600)).await.unwrap().held, 6);
     let by = AuditContext { actor: "me", reason: None };
@@ -313,7 +313,7 @@ async fn a_single_held_firing_keeps_its_lateness() {
         ("skipped", 10, "misfire_skip"),
         ("resumed", 10, "misfire_skip"),
         ("late", 10, "run"),
-        ("asked.for", -48, "run"),
+        ("asked.late", -48, "run"),
         ("asked.early", -48, "outside_window"),
     ] {
         let job = jobs::find(f.db.store(), name).await.unwrap().unwrap();

@@ -78,7 +78,7 @@ async fn fill(
     count: i64,
     from: DateTime<Utc>,
 ) -> Result<()> {
-    // The register of failures is not what is measured.
+    // The failure index is not what is measured.
     sqlx::raw_sql("SET session_replication_role = replica").execute(pool).await?;
     let mut done = 0;
     while done < count {

@@ -88,7 +88,11 @@ impl Checker<'_> {
         invariant!(is.attempt <= was.attempt.next(), "attempt numbers are left out: {}", name());
         invariant!(is.rev >= was.rev, "the revision shrinks: {}", name());
         if was.published.is_some() && is.published.is_none() {
-            invariant!(is.rev > was.rev, "a new debt under an old revision: {}", name());
+            invariant!(
+                is.rev > was.rev,
+                "a ticket to publish again under an old revision: {}",
+                name()
+            );
         }
         if was.state == is.state {
             invariant!(is.attempt == was.attempt, "a number changes without a move: {}", name());

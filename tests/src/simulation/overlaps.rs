@@ -105,7 +105,7 @@ impl Checker<'_> {
             let by_firing = self.notes.planned && policy == Overlap::Replace;
             invariant!(by_firing, "replaced by nobody: {}", name());
             let waits_for_turn = was.is_waiter() && was.waits_for() == "turn";
-            invariant!(!waits_for_turn, "a firing replaced what somebody asked for: {}", name());
+            invariant!(!waits_for_turn, "a firing replaced a triggered execution: {}", name());
         }
         if was.is_waiter() && !is.is_waiter() && is.state == State::Pending {
             invariant!(self.notes.admitted, "nobody admitted it: {}", name());

@@ -3,9 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use sexton_model::failures::{FailureFilter, Order};
-use sexton_operations::failed::list::{
-    LeftOut, document, is_complete, left_out, page, read_cursor,
-};
+use sexton_operations::failed::list::{LeftOut, document, left_out, page, read_cursor};
 use sexton_operations::filter::FailureScope;
 use sexton_operations::paging::Page;
 use sexton_operations::short_ids;
@@ -77,8 +75,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
         session.out.table(table(&store, &rows, now).await?)?;
     }
     render_next(next_cursor.as_ref(), session)?;
-    render_left_out(&store, &filter, session).await?;
-    render_incomplete(&store, session).await
+    render_left_out(&store, &filter, session).await
 }
 
 /// Says on standard error what a list leaves out because its groups are muted.
@@ -99,17 +96,6 @@ async fn render_left_out(
         session.out.note(&text);
     }
     Ok(())
-}
-
-/// Says that lists lack older failures, while the failure index is incomplete.
-async fn render_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
-    if is_complete(store).await? {
-        return Ok(());
-    }
-    session.out.print(
-        "Some older failures are missing: a scheduler of this version is still indexing them, or none \
-         runs.",
-    )
 }
 
 async fn table(

@@ -7,7 +7,7 @@ use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk, Preview};
-use sexton_store::{Store, failures, status};
+use sexton_store::{Store, status};
 use uuid::Uuid;
 
 use super::watch::find;
@@ -82,18 +82,13 @@ enum Targets {
 ///
 /// # Errors
 ///
-/// [`OperationError::Failed`] for a filter before older failures are fully backfilled: it would miss some.
+/// Those of the database.
 pub async fn preview(
     store: &Store,
     selection: &Selection<FailureFilter>,
 ) -> Result<BulkPreview, OperationError> {
     match selection {
         Selection::Filter(filter) => {
-            if !failures::is_backfilled(store).await? {
-                let text = "what failed before the migration is not all in the register yet, so a filter \
-                            would miss some; the schedulers bring it in, try again in a while, or name the ids";
-                return Err(OperationError::Failed(text.to_owned()));
-            }
             let counts = bulk::preview(store, filter, None).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }

@@ -64,7 +64,7 @@ pub async fn fix(
             Code::TicketsLost => republish_tickets(&store, facts, rows).await,
             Code::FailedWithoutMessages => republish_parked(&store, facts).await,
             Code::ProcessSilent => mark_stopped(&store).await,
-            other => Err(format!("nothing is known that puts {} right", other.as_str())),
+            other => Err(format!("{} has no repair: see its remedy", other.as_str())),
         };
         let done = outcome.is_ok();
         let what = outcome.unwrap_or_else(|why| why);

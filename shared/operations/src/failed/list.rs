@@ -68,15 +68,6 @@ pub async fn left_out(store: &Store, filter: &FailureFilter) -> Result<LeftOut, 
     }
 }
 
-/// Returns whether lists include all failures from before the table of failures existed.
-///
-/// # Errors
-///
-/// Those of the database.
-pub async fn is_complete(store: &Store) -> Result<bool, OperationError> {
-    Ok(failures::is_backfilled(store).await?)
-}
-
 /// Returns the row's columns and its worker, with the params masked.
 ///
 /// # Errors

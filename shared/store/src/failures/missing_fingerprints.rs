@@ -1,4 +1,4 @@
-//! Adds fingerprints to failures that a previous version recorded without.
+//! Adds fingerprints to failures that were recorded without.
 
 use sexton_model::fingerprint::fingerprint;
 use uuid::Uuid;

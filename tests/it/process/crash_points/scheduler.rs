@@ -110,27 +110,6 @@ async fn scheduler_failures_aggregated() {
     scene.ends(successors, "scheduler.failures_aggregated", "state = 'failed'", [0, 0]).await;
 }
 
-#[tokio::test]
-async fn scheduler_failures_indexed() {
-    let scene = Scene::plain().await;
-    // The register needs no broker, so the one that dies may never have declared a queue.
-    let mut first = scene.platform.start_scheduler("first", &[]).unwrap();
-    first.ready().await;
-    drop(first);
-    scene.parked_by_hand().await;
-    for sql in [
-        "DELETE FROM sexton.failures",
-        "UPDATE sexton.failures_fill SET done_at = NULL, filled_to = NULL",
-    ] {
-        sqlx::query(sql).execute(scene.platform.store().pool()).await.unwrap();
-    }
-    scene.scheduler_dies("scheduler.failures_indexed").await;
-    assert_eq!(count(&scene.platform, "sexton.failures").await, 1);
-    scene.ends(scene.successors(), "scheduler.failures_indexed", "state = 'failed'", [0, 0]).await;
-    assert_eq!(count(&scene.platform, "sexton.failures").await, 1);
-    assert_eq!(count(&scene.platform, "sexton.failures_fill WHERE done_at IS NOT NULL").await, 1);
-}
-
 impl Scene {
     /// An execution that has failed without an attempt.
     async fn parked_by_hand(&self) {

@@ -41,9 +41,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.claiming" => load::claiming(arena, name).await,
         "scheduler.applied" => load::applied(arena, name).await,
         "scheduler.pruned" | "scheduler.pruned_gaps" => load::pruned(arena, name).await,
-        "scheduler.failures_aggregated" | "scheduler.failures_indexed" => {
-            failure_index::strike(arena, name).await
-        }
+        "scheduler.failures_aggregated" => failure_index::strike(arena, name).await,
         "worker.instance_locked" | "worker.inherited" => lost::inherited(arena, name).await,
         "worker.late" => lost::late(arena, name).await,
         "worker.stopping" => lost::stopping(arena, name).await,

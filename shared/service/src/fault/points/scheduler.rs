@@ -213,14 +213,6 @@ pub(super) const POINTS: &[Point] = &[
         "gaps that are past retention",
     ),
     at(
-        "scheduler.failures_indexed",
-        Never,
-        "a scheduler indexes a batch of failures older than the failure index",
-        "it takes the next batch",
-        "an index without some older failures; any scheduler takes the next batch",
-        "a schema that was brought up to date with failures in it",
-    ),
-    at(
         "scheduler.failures_aggregated",
         Never,
         "a scheduler adds new failures and ends to the failure index",

@@ -75,7 +75,10 @@ async fn steered_once(arena: &Arena, bulk: i64, name: &str) -> Result<()> {
     .bind(action)
     .fetch_one(arena.pool())
     .await?;
-    follows(times == 1, &format!("bulk {bulk}: {action} was said twice and done {times} times"))
+    follows(
+        times == 1,
+        &format!("bulk {bulk}: {action} was requested twice and recorded {times} times"),
+    )
 }
 
 /// The command dies while it asks another command of each execution; `bulks verify` asks for the rest later.

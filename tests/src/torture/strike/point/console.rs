@@ -48,7 +48,7 @@ pub(super) async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Ins
 pub(super) async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
     let output = arena.platform.try_sexton(args).await?;
     let answered = matches!(output.status.code(), Some(0 | 4));
-    follows(answered, &format!("sexton {args:?} failed when it was said again: {output}"))
+    follows(answered, &format!("sexton {args:?} failed when it was repeated: {output}"))
 }
 
 async fn triggered(arena: &mut Arena, name: &str) -> Result<Outcome> {
@@ -130,7 +130,10 @@ async fn done_once(arena: &Arena, id: Uuid, action: &str) -> Result<()> {
     .bind(action)
     .fetch_one(arena.pool())
     .await?;
-    follows(times == 1, &format!("a {action} of {id} was asked for twice and done {times} times"))
+    follows(
+        times == 1,
+        &format!("a {action} of {id} was requested twice and recorded {times} times"),
+    )
 }
 
 async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
