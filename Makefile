@@ -27,7 +27,7 @@ down: programs ## Stop what `make up` started
 	@$(target)/debug/demo down
 
 test: test-programs ## Run every test, from pure functions to killed processes
-	@CARGO="$(CARGO)" $(with_servers) bash scripts/test.sh $(fault_points)
+	@TEST_SERVERS_FOLDER=$${TEST_SERVERS_FOLDER-$$(sh scripts/memory-folder.sh)} CARGO="$(CARGO)" $(with_servers) bash scripts/test.sh $(fault_points)
 
 # Not part of `verify`: it needs root, and unpacks a Debian release of its own under the target folder.
 test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads them once)

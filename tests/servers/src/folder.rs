@@ -1,7 +1,7 @@
 //! The folder that holds everything of one private server, and the sweep of folders left behind.
 //!
 //! ```text
-//! target/servers/sexton-server-postgres-3f0c…/   or in the temporary folder, or in a root's `srv`
+//! target/servers/sexton-server-postgres-3f0c…/   or in `TEST_SERVERS_FOLDER`, the temporary folder, a root's `srv`
 //!   lock         held as long as the owner lives; the kernel releases it, however the owner ends
 //!   server.log   what the server says
 //!   run/         working directory and data of the server, and of nobody else
@@ -26,6 +26,13 @@ use super::programs::User;
 /// The prefix of every folder's name. The temporary folder also holds other folders of this
 /// platform, which the sweep must leave.
 const NAME_PREFIX: &str = "sexton-server-";
+
+/// Names the folder for the servers of a run. `make test` names one in memory: creating and dropping a database for
+/// each test would cost an eighth of the processor's time on a disk.
+const FOLDER_VARIABLE: &str = "TEST_SERVERS_FOLDER";
+
+/// Where `make test` puts servers, so where one may be left although the variable is not set any more.
+const MEMORY_FOLDER: &str = "/dev/shm";
 
 /// How many bytes from the end of a log are shown.
 const LOG_TAIL_BYTES: usize = 3_000;
@@ -148,7 +155,8 @@ impl Folder {
 pub(super) async fn sweep() {
     let target = target_folder().map(|target| target.join("servers"));
     let root = Root::named().ok().flatten().map(|root| root.folders());
-    for base in target.into_iter().chain(root).chain([std::env::temp_dir()]) {
+    let others = [std::env::temp_dir(), MEMORY_FOLDER.into()];
+    for base in target.into_iter().chain(root).chain(named_folder()).chain(others) {
         sweep_in(&base).await;
     }
 }
@@ -180,16 +188,18 @@ fn lock(folder: &Path) -> Result<File, ServersError> {
     Ok(file)
 }
 
-/// Where folders may be created: inside of the root, if the place has one; else under the build's
-/// target folder if the user reaches it, and in the temporary folder.
+/// Where folders may be created: inside of the root, if the place has one; else in the named folder and under the
+/// build's target folder, if the user reaches them, and in the temporary folder.
 fn bases(place: &Installation) -> Vec<PathBuf> {
     if let Some(root) = &place.root {
         return vec![root.folders()];
     }
-    let target = target_folder()
-        .map(|target| target.join("servers"))
-        .filter(|base| fs::create_dir_all(base).is_ok() && is_reachable(base, place.user));
-    target.into_iter().chain([std::env::temp_dir()]).collect()
+    let target = target_folder().map(|target| target.join("servers"));
+    let preferred = named_folder().into_iter().chain(target);
+    preferred
+        .filter(|base| fs::create_dir_all(base).is_ok() && is_reachable(base, place.user))
+        .chain([std::env::temp_dir()])
+        .collect()
 }
 
 /// Creates a folder in the first base that lets this process: the target folder may be another user's.
@@ -205,6 +215,10 @@ fn create_in_first(bases: &[PathBuf], name: &str) -> Result<PathBuf, ServersErro
     }
     outcome.map_err(ServersError::file("create", &path))?;
     Ok(path)
+}
+
+fn named_folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// The target folder this program was built into, which cargo marks with a tag.

@@ -5,7 +5,8 @@
 //! 1. `DATABASE_URL` or `AMQP_URL`, if set, names a *server*. Databases and namespaces are created and
 //!    dropped there by those who need them; the named database itself is never touched.
 //! 2. Installed programs are started as private instances: free loopback ports, TCP only, data under
-//!    the build's target folder if the server's user can reach it, else in the temporary folder. With
+//!    the build's target folder if the server's user can reach it, else in the temporary folder;
+//!    `TEST_SERVERS_FOLDER` names another folder, such as one in memory. With
 //!    `TEST_SERVERS_ROOT` they are those of another system, whose files lie in the folder that it
 //!    names: another generation of servers (see `scripts/next-servers.sh`), or an error.
 //! 3. Docker Compose, where an engine runs.
