@@ -8,6 +8,9 @@ CARGO ?= cargo
 target := $(or $(CARGO_TARGET_DIR),target)
 with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
+# One small test among the programs: with it cargo builds what they depend on with the features that the tests need, and
+# not a second time without.
+as_tests := --test servers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
@@ -148,9 +151,9 @@ programs:
 # Tests of processes run the real binaries from the target folder, so all of them are built first, with
 # the places at which a test can kill them.
 test-programs:
-	@$(CARGO) build --workspace --bins $(fault_points)
+	@$(CARGO) build --workspace --bins $(as_tests) $(fault_points)
 
 # Of the whole workspace, here and elsewhere: one package by itself would have its dependencies built once more, with
 # fewer features.
 with-servers:
-	@$(CARGO) build -q --workspace --bin with-servers
+	@$(CARGO) build -q --workspace --bin with-servers $(as_tests)
