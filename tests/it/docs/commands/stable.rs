@@ -1,6 +1,7 @@
 //! An output with fixed values where it differs each time.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use regex::Regex;
 use sexton_service::clock;
@@ -43,6 +44,24 @@ const RULES: &[(&str, &str)] = &[
     (r"\bops1:\d+( pts/\d+| ssh [\d.:]+)*", "ops1:4123"),
 ];
 
+/// A rule and what the page shows in its place.
+type Rule = (Regex, &'static str);
+
+/// Compiled once: in a test build that takes longer than everything else here.
+static COMPILED: LazyLock<Vec<Rule>> = LazyLock::new(|| compile(None));
+
+/// With a day given, instants of other days stay.
+fn compile(only_day: Option<&str>) -> Vec<Rule> {
+    let rule = |(differs, shown): &(&str, &'static str)| {
+        let differs = match only_day {
+            Some(day) => differs.replacen(r"\b20\d\d-\d\d-\d\d", &format!(r"\b{day}"), 1),
+            None => (*differs).to_owned(),
+        };
+        (Regex::new(&differs).unwrap(), *shown)
+    };
+    RULES.iter().map(rule).collect()
+}
+
 /// Replaces what differs each time. Where `command` itself names instants, those of other days stay.
 pub(super) fn stable(command: &str, output: &str) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -54,19 +73,15 @@ pub(super) fn stable(command: &str, output: &str) -> String {
         output = name.replace_all(&output, "ops1").into_owned();
     }
     let is_fixed = command.contains("--from 20") || command.contains("--since 20");
-    let today = clock::now().format("%Y-%m-%d").to_string();
+    let of_today = is_fixed.then(|| compile(Some(&clock::now().format("%Y-%m-%d").to_string())));
+    let rules = of_today.as_ref().unwrap_or(&COMPILED);
     let mut lines = Vec::new();
     for line in output.lines() {
         let mut line = line.trim_end().to_owned();
-        for (differs, shown) in RULES.iter().copied() {
-            let differs = if is_fixed {
-                differs.replacen(r"\b20\d\d-\d\d-\d\d", &format!(r"\b{today}"), 1)
-            } else {
-                differs.to_owned()
-            };
+        for (differs, shown) in rules {
             // Neighbouring cells share their blanks.
             for _ in 0..2 {
-                line = Regex::new(&differs).unwrap().replace_all(&line, shown).into_owned();
+                line = differs.replace_all(&line, *shown).into_owned();
             }
         }
         lines.push(line);
