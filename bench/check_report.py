@@ -91,6 +91,13 @@ class Sums(unittest.TestCase):
     def test_without_sexton_there_are_no_ratios(self):
         self.assertTrue(report.sections([line("celery", 1, prefetch=1)])["drain-1"].endswith("| – |"))
 
+    def test_the_processor_time_of_a_task_has_a_column(self):
+        lines = [line("sexton", 90, prefetch=1) | {"processor_ms": cost} for cost in (0.2, 0.4, 0.3)]
+        made = report.sections([*lines, line("celery", 30, prefetch=1)])["drain-1"].splitlines()
+        self.assertIn("| processor, ms |", made[0])
+        self.assertIn("| 0.30 |", made[2])
+        self.assertIn("| – |", made[3])
+
     def test_a_tail_has_a_column(self):
         lines = [line("bullmq", 53, "lag", "ms") | {"p99": 100}, line("bullmq", 55, "lag", "ms") | {"p99": 120}]
         self.assertIn("| 54.0 | 110 |", report.sections(lines)["lag"])

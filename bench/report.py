@@ -83,7 +83,9 @@ def table(found):
     """The best of each peer with each record, ranked; the last column compares Sexton with it in plain words."""
     shown = rounds.ranked(rounds.best(found))
     unit, tails = shown[0].unit, any(figure.p99 for figure in shown)
+    costs = any(figure.processor for figure in shown)
     head = ["", f"{'p50' if tails else 'median'}, {unit}", *([f"p99, {unit}"] if tails else [])]
+    head += ["processor, ms"] if costs else []
     rows = [[*head, "least–most", "rounds", "record", "Sexton is"]]
     for figure in shown:
         like = ours(shown)
@@ -91,6 +93,7 @@ def table(found):
         compared = rounds.comparison(like, figure) if of_as_much else None
         words = "" if figure.peer == rounds.OURS else compared or "–"
         tail = [number(figure.p99_median)] if tails else []
+        tail += [number(figure.processor_median)] if costs else []
         done = str(len(figure.values) + len(figure.unfinished))
         record = str(figure.settings.get("record", ""))
         rows.append([label(figure), value(figure), *tail, spread(figure), done, record, words])

@@ -21,6 +21,7 @@ class Figure:
     settings: dict
     values: list  # one for each round that finished
     p99: list = field(default_factory=list)
+    processor: list = field(default_factory=list)  # milliseconds of the whole machine for each task
     unfinished: list = field(default_factory=list)
 
     @property
@@ -30,6 +31,10 @@ class Figure:
     @property
     def p99_median(self):
         return statistics.median(self.p99) if self.p99 else None
+
+    @property
+    def processor_median(self):
+        return statistics.median(self.processor) if self.processor else None
 
     @property
     def higher_is_better(self):
@@ -75,6 +80,8 @@ def figures(lines):
             figure.unit = line["unit"]
         if "p99" in line:
             figure.p99.append(line["p99"])
+        if "processor_ms" in line:
+            figure.processor.append(line["processor_ms"])
     return list(found.values()) + composites(found.values())
 
 

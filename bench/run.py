@@ -37,7 +37,8 @@ def works(smoke):
     for consumers in [8, 16, 32, 64] if not smoke else [8]:
         yield "sexton", ["--work", "commands", "--count", count["drain"] // 4, "--slots", consumers]
     yield "bare", ["--work", "commands", "--count", count["drain"] // 4]
-    yield "celery", ["--work", "commands", "--count", count["drain"] // 4]
+    for peer in ["celery", "cron"]:
+        yield peer, ["--work", "commands", "--count", count["drain"] // 4]
     yield "sexton", ["--work", "enqueue", "--count", count["drain"]]
     for consumers in [64, 128] if not smoke else [8]:
         for prefetch in (1, 16):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the peers into the folder given (target/bench/peers): a virtual environment, the npm packages with
-# a Node that they accept, and Redis if the machine has none. Says what is missing and goes on: run.py reports
-# the peers that need it as missing. Nothing outside the folder is changed. Run it again at any time.
+# a Node that they accept, Redis if the machine has none, and Debian's cron. Says what is missing and goes on: run.py
+# reports the peers that need it as missing. Nothing outside the folder is changed. Run it again at any time.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
@@ -36,22 +36,37 @@ node_peers() {
     cp "$here/package-lock.json" node/installed
 }
 
-# A package of the distribution unpacked here, without installing it.
+# Unpacks packages of the distribution into a folder here, without installing them.
+unpack() {
+    command -v apt-get >/dev/null || return
+    local into=$1
+    shift
+    mkdir -p "$into/packages"
+    (cd "$into/packages" && apt-get -o APT::Sandbox::User=root -qq download "$@") || return
+    for package in "$into"/packages/*.deb; do dpkg-deb -x "$package" "$into" || return; done
+}
+
 redis() {
     command -v redis-server >/dev/null && return
     [ -x redis/usr/bin/redis-server ] && return
-    command -v apt-get >/dev/null || return
-    mkdir -p redis/packages
+    command -v apt-cache >/dev/null || return
     local names
     names=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances redis-server | grep -E '^(redis-|lib(jemalloc|lua|lzf|atomic|hiredis))') || return
     # shellcheck disable=SC2086 # one word for each package
-    (cd redis/packages && apt-get -o APT::Sandbox::User=root -qq download $names) || return
-    for package in redis/packages/*.deb; do dpkg-deb -x "$package" redis || return; done
-    [ -x redis/usr/bin/redis-server ]
+    unpack redis $names && [ -x redis/usr/bin/redis-server ]
+}
+
+# Also where the machine has a cron: the measured one has files of its own, for which it needs root.
+cron() {
+    [ "$(id -u)" = 0 ] && command -v unshare >/dev/null || return
+    [ -f cron/version ] && return
+    unpack cron cron cron-daemon-common || return
+    dpkg-deb -f cron/packages/cron_*.deb Version >cron/version
 }
 
 python_peers || missing python 'no virtual environment: it needs python3 with venv or pip, and the package registry'
 node_peers || missing node 'npm ci failed; it needs npm and the package registry'
 redis || missing redis 'no redis-server on the machine, nor in its distribution'
+cron || missing cron 'it needs root, unshare, and the packages of Debian or Ubuntu'
 echo "the peers are in $folder"

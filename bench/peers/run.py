@@ -27,6 +27,7 @@ PEERS = {
     "pg-boss": ("peer_pg_boss", {"python", "node", "postgresql"}),
     "graphile-worker": ("peer_graphile_worker", {"python", "node", "postgresql"}),
     "bullmq": ("peer_bullmq", {"python", "node", "redis"}),
+    "cron": ("peer_cron", {"python", "cron"}),
 }
 DEFAULT_COUNTS = {"drain": 20_000, "commands": 5_000, "burst": 10_000, "lag": None}
 
@@ -88,7 +89,8 @@ def run_of(asked, needs):
         log = stack.enter_context(open(os.path.join(folder, f"{asked.peer}.log"), "w"))
         name = f"bench_{secrets.token_hex(4)}"
         run = {
-            "name": name, "here": HERE, "scratch": scratch, "log": log, "peer": asked.peer, "work": asked.work,
+            "name": name, "here": HERE, "installed": folder, "scratch": scratch, "log": log, "peer": asked.peer,
+            "work": asked.work,
             "count": asked.count or DEFAULT_COUNTS[asked.work], "prefetch": asked.prefetch,
             "processes": asked.processes, "record": asked.record, "python": sys.executable, "node": node_of(folder),
             "environment": {

@@ -17,6 +17,7 @@ import subprocess
 import time
 
 from marks import PLAIN, WARM
+from processor import busy_ms
 from servers import analyze, stop, until
 
 START_SECONDS = 60  # for a worker to take its first task
@@ -37,14 +38,18 @@ def drain(peer, run, marks):
     enqueue(peer, run, run["count"])
     until(lambda: peer.unsettled(run) == run["count"], 30, lambda: f"{peer.unsettled(run)} tasks are enqueued", 0.1)
     with workers(peer, run):
+        until(lambda: marks.count() > 0, START_SECONDS, "no worker took a task")
+        busy, before = busy_ms(), marks.count()
         all_started(marks, run["count"])
         until(lambda: peer.unsettled(run) == 0, STALL_SECONDS, "tasks started but were not settled")
         end = max(time.time_ns(), marks.last())
+        processor_ms = (busy_ms() - busy) / max(1, run["count"] - before)
     # Whatever a worker held unsettled is back in its queue once the worker is gone.
     if left := peer.unsettled(run):
         raise RuntimeError(f"{left} tasks were not settled")
     seconds = (end - marks.first()) / 1e9
-    return {"value": run["count"] / seconds, "unit": "tasks/s", "samples": [run["count"] / seconds]}
+    value = run["count"] / seconds
+    return {"value": value, "unit": "tasks/s", "samples": [value], "processor_ms": processor_ms}
 
 
 def burst(peer, run, marks):
@@ -97,7 +102,7 @@ def enqueue(peer, run, count=0, due_ms=None, dues_ms=(), number=PLAIN):
 
 @contextlib.contextmanager
 def workers(peer, run):
-    """The peer's worker processes, ended with their children."""
+    """The peer's worker processes, which are ended with their children."""
     started = []
     try:
         for number, command in enumerate(peer.work(run)):
@@ -105,7 +110,7 @@ def workers(peer, run):
             # A session of its own is a group to end, with what the peer forks.
             options = {"cwd": run["here"], "stdout": run["log"], "stderr": run["log"], "start_new_session": True}
             started.append(subprocess.Popen(command, env=environment, **options))
-        yield
+        yield started
     finally:
         for process in started:
             stop(process)

@@ -17,11 +17,11 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use crate::line::Line;
-use crate::{Arguments, Work};
+use crate::{Arguments, Work, processor};
 
 pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &str) -> Result<()> {
     if arguments.work == Work::Commands {
-        line(arguments, "commands", commands(arguments)?).print();
+        commands(arguments)?.print();
         return Ok(());
     }
     anyhow::ensure!(arguments.work == Work::Drain, "only drain and commands have a bare limit");
@@ -35,20 +35,22 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
 }
 
 /// Measures how many processes a second `xargs` starts and waits for.
-fn commands(arguments: &Arguments) -> Result<f64> {
+fn commands(arguments: &Arguments) -> Result<Line> {
     let processes = std::thread::available_parallelism()?.to_string();
     let mut input = tempfile::tempfile()?;
     for number in 0..arguments.count {
         writeln!(input, "{number}")?;
     }
     input.rewind()?;
-    let began = Instant::now();
+    let (began, busy) = (Instant::now(), processor::busy()?);
     let status = Command::new("xargs")
         .args(["-P", &processes, "-n", "1", "/bin/true"])
         .stdin(input)
         .status()?;
     anyhow::ensure!(status.success(), "xargs: {status}");
-    Ok(arguments.count as f64 / began.elapsed().as_secs_f64())
+    let rate = arguments.count as f64 / began.elapsed().as_secs_f64();
+    let processor_ms = Some(processor::busy_ms_each(busy, arguments.count)?);
+    Ok(Line { processor_ms, ..line(arguments, "commands", rate) })
 }
 
 /// Makes one of the two lines from which the report computes the limit of both.
@@ -72,6 +74,7 @@ fn line(arguments: &Arguments, work: &'static str, value: f64) -> Line {
         settings,
         prefetch: None,
         p99: None,
+        processor_ms: None,
         value,
         unit: "/s",
         samples: Vec::new(),

@@ -16,6 +16,9 @@ pub(crate) struct Line {
     /// Of a lag, whose value is the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) p99: Option<f64>,
+    /// Of drain and commands: processor time of the whole machine for each task, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) processor_ms: Option<f64>,
     /// The settings of the measurement.
     pub(crate) settings: Map<String, Value>,
     pub(crate) value: f64,

@@ -5,6 +5,7 @@
 
 mod bare;
 mod line;
+mod processor;
 mod sexton;
 
 use anyhow::{Context as _, Result};

@@ -7,12 +7,12 @@ mod drain;
 mod enqueue;
 mod journal;
 mod lag;
-mod processor;
+mod memory;
 mod recovery;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Map, json};
 use sexton_tests::platform::{Platform, Program};
 
@@ -40,7 +40,7 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         Work::Enqueue => enqueue::measure(&platform, arguments).await,
         Work::Lag => lag::measure(&platform, arguments).await,
         Work::Defined => defined::measure(&platform, arguments).await,
-        Work::Memory => memory(&platform, arguments).await,
+        Work::Memory => memory::measure(&platform, arguments).await,
         Work::Recovery => recovery::measure(&platform, arguments).await,
         Work::Journal => Ok(()),
     }
@@ -60,6 +60,7 @@ fn line(arguments: &Arguments, work: &'static str) -> Line {
         round: arguments.round,
         prefetch: (work == "drain").then_some(arguments.prefetch),
         p99: None,
+        processor_ms: None,
         settings,
         value: f64::NAN,
         unit: "ms",
@@ -118,34 +119,6 @@ async fn stop(programs: Vec<Program>) {
         program.terminate();
         program.exit(DEADLINE).await;
     }
-}
-
-/// Measures the memory of an idle scheduler and an idle worker.
-async fn memory(platform: &Platform, arguments: &Arguments) -> Result<()> {
-    let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
-    programs.extend(handlers(platform, arguments)?);
-    for program in &mut programs {
-        program.ready().await;
-    }
-    // Long enough for a round of every loop.
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    for (work, program) in ["memory-scheduler", "memory-worker"].into_iter().zip(&programs) {
-        let value = resident_mb(program)?;
-        Line { value, unit: "MB", ..line(arguments, work) }.print();
-    }
-    stop(programs).await;
-    Ok(())
-}
-
-/// Returns the resident memory of a program, in MB.
-fn resident_mb(program: &Program) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", program.pid()))?;
-    let kib = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.split_whitespace().next())
-        .context("the kernel does not tell the resident memory")?;
-    Ok(kib.parse::<f64>()? / 1024.0)
 }
 
 fn with(mut line: Line, key: &str, value: f64) -> Line {

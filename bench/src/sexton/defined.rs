@@ -12,10 +12,11 @@ use sexton_store::measurement;
 use sexton_tests::platform::Platform;
 use sqlx::PgPool;
 
-use super::processor::used_by;
-use super::{POOL, handlers, line, resident_mb, stop, with};
+use super::memory::resident_mb;
+use super::{POOL, handlers, line, stop, with};
 use crate::Arguments;
 use crate::line::{Line, at};
+use crate::processor::used_by;
 
 const FIRING: u32 = 100;
 /// Firings before every loop has had a round are not counted.

@@ -9,9 +9,10 @@ use sexton_tests::platform::{Platform, Program};
 
 use tokio::time::timeout;
 
-use super::{DEADLINE, apply_each_second, handlers, line, resident_mb, run, stop, until, with};
-use crate::Arguments;
+use super::memory::{proportional_mb, resident_mb};
+use super::{DEADLINE, apply_each_second, handlers, line, run, stop, until, with};
 use crate::line::Line;
+use crate::{Arguments, processor};
 
 /// Maximum number of firings of one backfill.
 const MAX_BACKFILL_FIRINGS: i64 = 20_000;
@@ -35,7 +36,12 @@ pub(super) async fn watch_to_the_end(
     work: &'static str,
     mut workers: Vec<Program>,
 ) -> Result<()> {
-    let most_mb = timeout(DEADLINE, watch(platform, &mut workers)).await??;
+    for worker in &mut workers {
+        worker.ready().await;
+    }
+    let busy = processor::busy()?;
+    let most = timeout(DEADLINE, watch(platform, &workers)).await??;
+    let processor_ms = Some(processor::busy_ms_each(busy, arguments.count)?);
     let (ended, seconds): (i64, f64) = sqlx::query_as(
         "SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8
          FROM sexton.executions WHERE state = 'succeeded'",
@@ -44,8 +50,15 @@ pub(super) async fn watch_to_the_end(
     .await?;
     // A firing or two may have come before the pause.
     ensure!(ended >= arguments.count, "{ended} of {} have succeeded", arguments.count);
-    let per_second = Line { value: ended as f64 / seconds, unit: "/s", ..line(arguments, work) };
-    with(with(per_second, "count", ended as f64), "worker_mb", most_mb).print();
+    let value = ended as f64 / seconds;
+    let per_second = Line { value, unit: "/s", processor_ms, ..line(arguments, work) };
+    let with_memory = with(per_second, "worker_mb", most.worker_mb);
+    with(
+        with(with_memory, "with_guards_proportional_mb", most.with_guards_mb),
+        "count",
+        ended as f64,
+    )
+    .print();
     stop(workers).await;
     Ok(())
 }
@@ -74,22 +87,33 @@ fn format_time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Waits until none is left; returns the largest memory of a worker meanwhile.
-async fn watch(platform: &Platform, workers: &mut [Program]) -> Result<f64> {
-    for worker in workers.iter_mut() {
-        worker.ready().await;
-    }
-    let mut most_mb = 0.0_f64;
+/// The largest memory of a worker.
+#[derive(Clone, Copy, Default)]
+struct Memory {
+    worker_mb: f64,
+    /// With its guards; what processes share counts in parts.
+    with_guards_mb: f64,
+}
+
+/// Waits until none is left; returns the largest memory meanwhile.
+async fn watch(platform: &Platform, workers: &[Program]) -> Result<Memory> {
+    let mut most = Memory::default();
+    let mut round = 0_u32;
     loop {
-        for worker in workers.iter() {
-            most_mb = most_mb.max(resident_mb(worker)?);
+        for worker in workers {
+            most.worker_mb = most.worker_mb.max(resident_mb(worker)?);
+            // Once a second, since it costs the kernel a walk through each guard's memory.
+            if round.is_multiple_of(5) {
+                most.with_guards_mb = most.with_guards_mb.max(proportional_mb(worker)?);
+            }
         }
         let open = "SELECT EXISTS (SELECT FROM sexton.executions
             WHERE state IN ('pending', 'running', 'retrying'))";
         let open = sqlx::query_scalar::<_, bool>(open);
         if !open.fetch_one(platform.store().pool()).await? {
-            return Ok(most_mb);
+            return Ok(most);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
+        round += 1;
     }
 }

@@ -18,11 +18,11 @@ use sexton_tests::database::TestDatabase;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::processor::used_by;
 use super::{line, with};
 use crate::Arguments;
 use crate::bare::fill;
 use crate::line::Line;
+use crate::processor::used_by;
 
 const LEASE: Duration = Duration::from_secs(20);
 
