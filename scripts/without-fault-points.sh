@@ -1,6 +1,6 @@
 #!/bin/sh
-# Shows that fault points are in test builds alone: a normal build does not know FAULT_POINT.
-# Leaves the normal build of the programs in the target folder.
+# Shows that fault points are in builds with their feature alone: one without does not know FAULT_POINT.
+# Leaves that build of the programs in the target folder.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${CARGO_TARGET_DIR:-target}/debug

@@ -60,6 +60,10 @@ fn the_recorded_torture_run_injected_every_fault_often_enough_without_a_violatio
     let kinds: Vec<Vec<&str>> =
         rows(record).into_iter().filter(|row| row.len() == 4 && row[0] != "fault").collect();
     assert_eq!(kinds.len().to_string(), recorded["kinds of faults"]);
+    for removed in REMOVED {
+        assert!(Fault::named(removed).is_none(), "{removed} exists: it was not removed");
+        assert!(kinds.iter().any(|kind| kind[0] == removed), "{removed} is not in the record");
+    }
     for kind in &kinds {
         if REMOVED.iter().any(|removed| kind[0].ends_with(removed)) {
             continue;

@@ -1,7 +1,7 @@
 //! Words that were replaced by the field's own, so that they do not come back.
 //!
 //! The code once had names and sentences that only its authors understood. Beside each word stands what to write
-//! instead. Three lists: whole names, words within names, and words and phrases of comments and pages. Verbs stay
+//! instead. Three lists: whole names, words within names, and words and phrases of comments, texts and pages. Verbs stay
 //! possible: a client asks, a program says, `tell` and `mean` have subjects then.
 
 use std::path::Path;
@@ -171,7 +171,10 @@ impl Prose {
             let lines = token.text.lines().zip(token.line..);
             if token.kind == TokenKind::Text {
                 prose.end_text();
-                lines.for_each(|(line, number)| prose.add(number, line));
+                for (line, number) in lines {
+                    // The letter of an escape belongs to no word.
+                    prose.add(number, &line.replace("\\n", " ").replace("\\t", " "));
+                }
                 prose.end_text();
                 continue;
             }
@@ -239,7 +242,8 @@ fn no_name_of_a_source_or_file_was_replaced() {
 
 #[test]
 fn no_comment_or_text_has_a_phrase_that_was_replaced() {
-    let source = "/// A job is\n/// meant.\nlet x = \"-- told\nSELECT 'told'\"; // asked\n\n// for";
+    let source =
+        "/// A job is\n/// meant.\nlet x = \"-- told\nSELECT '\\ntold'\"; // asked\n\n// for";
     let prose = Prose::of_rust(&tokens(source));
     let lines: Vec<_> = prose.replaced().iter().map(|(line, phrase, _)| (*line, *phrase)).collect();
     assert_eq!(lines, [(1, "is meant"), (3, "told"), (4, "told")]);

@@ -65,7 +65,8 @@ impl Folder {
         ending: Ending<'_>,
     ) -> Result<Self, ServersError> {
         let name = format!("{NAME_PREFIX}{kind}-{}", &Uuid::new_v4().simple().to_string()[..12]);
-        let path = create_in_first(&bases(&place), &name)?;
+        let is_container = !ending.removal.is_empty();
+        let path = create_in_first(&bases(&place, is_container)?, &name)?;
         // Searchable, so that the server's user reaches its own folder inside; not listable.
         fs::set_permissions(&path, Permissions::from_mode(0o711))
             .map_err(ServersError::file("open up", &path))?;
@@ -188,18 +189,25 @@ fn lock(folder: &Path) -> Result<File, ServersError> {
     Ok(file)
 }
 
-/// Where folders may be created: inside of the root, if the place has one; else in the named folder and under the
-/// build's target folder, if the user reaches them, and in the temporary folder.
-fn bases(place: &Installation) -> Vec<PathBuf> {
+/// Where folders may be created: inside of the root, if the place has one; else in the named folder; else under the
+/// build's target folder, if the user reaches it, and in the temporary folder. A container has its data elsewhere, and
+/// its engine may not see the named folder.
+fn bases(place: &Installation, is_container: bool) -> Result<Vec<PathBuf>, ServersError> {
     if let Some(root) = &place.root {
-        return vec![root.folders()];
+        return Ok(vec![root.folders()]);
+    }
+    if let Some(named) = named_folder().filter(|_| !is_container) {
+        fs::create_dir_all(&named).map_err(ServersError::file("create", &named))?;
+        if !is_reachable(&named, place.user) {
+            let refused = std::io::ErrorKind::PermissionDenied.into();
+            return Err(ServersError::file("reach, as the server's user,", &named)(refused));
+        }
+        return Ok(vec![named]);
     }
     let target = target_folder().map(|target| target.join("servers"));
-    let preferred = named_folder().into_iter().chain(target);
-    preferred
-        .filter(|base| fs::create_dir_all(base).is_ok() && is_reachable(base, place.user))
-        .chain([std::env::temp_dir()])
-        .collect()
+    let target =
+        target.filter(|base| fs::create_dir_all(base).is_ok() && is_reachable(base, place.user));
+    Ok(target.into_iter().chain([std::env::temp_dir()]).collect())
 }
 
 /// Creates a folder in the first base that lets this process: the target folder may be another user's.
@@ -218,7 +226,9 @@ fn create_in_first(bases: &[PathBuf], name: &str) -> Result<PathBuf, ServersErro
 }
 
 fn named_folder() -> Option<PathBuf> {
-    std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+    let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty())?;
+    // Servers have another working directory than their owner.
+    std::path::absolute(named).ok()
 }
 
 /// The target folder this program was built into, which cargo marks with a tag.

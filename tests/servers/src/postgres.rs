@@ -219,13 +219,11 @@ fn postgres(
     // No socket file: its folder may belong to another user, and its path has a short limit.
     arguments.extend(["-h", "127.0.0.1", "-k", ""].map(OsString::from));
     arguments.extend(["-p".into(), port.to_string().into()]);
-    let mut settings = vec![
-        format!("max_connections={}", options.max_connections),
-        // In the server's folder: one that is killed would leave shared memory of the machine behind.
-        "dynamic_shared_memory_type=mmap".into(),
-    ];
+    let mut settings = vec![format!("max_connections={}", options.max_connections)];
     if options.durability == Durability::Fast {
         settings.push("fsync=off".into());
+        // In its folder: a server that is killed would leave shared memory of the machine behind.
+        settings.push("dynamic_shared_memory_type=mmap".into());
     }
     for setting in settings {
         arguments.extend(["-c".into(), setting.into()]);
