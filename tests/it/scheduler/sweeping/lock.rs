@@ -5,12 +5,18 @@
 use sexton_scheduler::background_loop::LoopError;
 use sexton_tests::namespace::{TestNamespace, amqp_url};
 use sexton_tests::proxy::Proxy;
+use sqlx::AssertSqlSafe;
 
 use super::*;
 
 const LATE: Duration = Duration::from_millis(100);
 /// The least time for each unknown message: it is copied and confirmed by itself.
 const EACH: Duration = Duration::from_millis(200);
+
+/// Only of the connection that holds the lock: while it is being taken, there is a transaction without it.
+const HOLDER: &str = "FROM pg_stat_activity a
+    WHERE datname = current_database() AND state = 'idle in transaction'
+        AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted)";
 
 /// A failed queue of unknown messages, behind a proxy that must outlive it.
 async fn foreign_messages(proxy: &Proxy, count: u32) -> Fixture {
@@ -25,14 +31,9 @@ async fn foreign_messages(proxy: &Proxy, count: u32) -> Fixture {
 
 /// How long the connection that holds the lock has been idle, in milliseconds.
 async fn lock_idles(f: &Fixture) -> Option<i64> {
-    sqlx::query_scalar(
-        "SELECT (extract(epoch FROM clock_timestamp() - state_change) * 1000)::bigint
-         FROM pg_stat_activity
-         WHERE datname = current_database() AND state = 'idle in transaction'",
-    )
-    .fetch_optional(f.db.pool())
-    .await
-    .unwrap()
+    let idle = "SELECT (extract(epoch FROM clock_timestamp() - state_change) * 1000)::bigint";
+    let idle = AssertSqlSafe(format!("{idle} {HOLDER}"));
+    sqlx::query_scalar(idle).fetch_optional(f.db.pool()).await.unwrap()
 }
 
 /// Ends the connection that holds the lock, as soon as there is one.
@@ -42,13 +43,8 @@ async fn end_lock(f: &Fixture) {
         assert!(Instant::now() < deadline, "a pass begins");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    sqlx::query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND state = 'idle in transaction'",
-    )
-    .execute(f.db.pool())
-    .await
-    .unwrap();
+    let end = AssertSqlSafe(format!("SELECT pg_terminate_backend(pid) {HOLDER}"));
+    sqlx::query(end).execute(f.db.pool()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
