@@ -27,8 +27,8 @@ use super::programs::User;
 /// platform, which the sweep must leave.
 const NAME_PREFIX: &str = "sexton-server-";
 
-/// Names the folder for the servers of a run. `make test` names one in memory: creating and dropping a database for
-/// each test would cost an eighth of the processor's time on a disk.
+/// Names the folder for the servers of a run. `make test` names one in memory: on a disk, creating the files of a
+/// database for each test took 8 % of its processor time.
 const FOLDER_VARIABLE: &str = "TEST_SERVERS_FOLDER";
 
 /// Where `make test` puts servers, so where one may be left although the variable is not set any more.
