@@ -41,7 +41,7 @@ test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads 
 simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of them from SIMULATION_SEED on
 	@SIMULATION_SEED=$${SIMULATION_SEED:-$$(date +%s)} SIMULATION_CASES=$${SIMULATION_CASES:-2000} \
 		$(with_servers) $(CARGO) test --workspace $(fault_points) --test it -- \
-		--nocapture simulation::no_list_of_operations_breaks_an_invariant
+		--nocapture chaos::simulation::no_list_of_operations_breaks_an_invariant
 
 measure: ## Measure firing lag, memory, what commands, cancels and output cost, with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console

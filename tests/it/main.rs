@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod broker;
+mod chaos;
 mod cli;
 mod demo;
 pub(crate) mod docs;
@@ -14,9 +15,7 @@ mod operator_actions;
 mod process;
 mod scheduler;
 mod servers;
-mod simulation;
 mod soak;
 mod store;
-mod torture;
 mod unknown_messages;
 mod worker;

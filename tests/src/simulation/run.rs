@@ -57,7 +57,7 @@ impl Counterexample {
     pub fn render(&self) -> String {
         format!(
             "seed {}: {}\nafter these {} operations and an end without further faults; to keep it, paste \
-             it into tests/it/simulation/regressions.rs:\n\nholds_after(&[\n{}])\n.await;\n",
+             it into tests/it/chaos/simulation/regressions.rs:\n\nholds_after(&[\n{}])\n.await;\n",
             self.seed,
             self.broken,
             self.ops.len(),
