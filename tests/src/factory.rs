@@ -153,7 +153,7 @@ impl NewExecution {
         Self { attempt, ..self }
     }
 
-    /// Inserts the execution and, if it is running, its open attempt.
+    /// Inserts the execution, with an open attempt if it is running.
     pub async fn insert(&self, pool: &PgPool) -> Result<ExecutionId> {
         let id = id_at(self.at);
         let key = self.key.clone().unwrap_or_else(|| format!("test-{id}"));
@@ -165,14 +165,15 @@ impl NewExecution {
             "INSERT INTO sexton.executions (id, job_id, execution_key, own_key, scheduled_for, state,
                 attempt, task_type, pool, target, params, idempotency_key, claimed_by, claimed_at,
                 ticket_published_at, relay_after, next_attempt_at, crashes_used, started_at,
-                finished_at, worker_id, open_token, lease_until, cancel_requested, outcome,
+                finished_at, worker_id, open_token, lease_until, lease_ms, cancel_requested, outcome,
                 error_class, error_message, skip_reason)
              SELECT $1, j.id, $3, $4, $5, $6, $7, j.task_type, j.pool, j.target, $8,
                 j.name || ':' || $3, 'test:1', $9, $10, $9, CASE WHEN $11 THEN $9 END, $12,
                 CASE WHEN $13::uuid IS NOT NULL THEN $9 END,
                 CASE WHEN NOT $11 AND $13::uuid IS NULL THEN $9 END,
                 $13, CASE WHEN $13::uuid IS NOT NULL THEN $14 END,
-                CASE WHEN $13::uuid IS NOT NULL THEN $15 END, $16,
+                CASE WHEN $13::uuid IS NOT NULL THEN $15 END,
+                CASE WHEN $13::uuid IS NOT NULL THEN $18::bigint END, $16,
                 CASE WHEN $6 = 'failed' THEN 'error' END, CASE WHEN $6 = 'failed' THEN 'exit_1' END,
                 CASE WHEN $6 = 'failed' THEN 'it said no' END,
                 CASE WHEN $17 THEN 'overlap' END
@@ -195,21 +196,9 @@ impl NewExecution {
         .bind(self.at + self.lease)
         .bind(self.cancel_requested)
         .bind(skipped)
+        .bind(self.lease.num_milliseconds())
         .execute(pool)
         .await?;
-        if let Some(worker) = worker {
-            sqlx::query(
-                "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, lease_ms)
-                 VALUES ($1, $2, $3, $4, $5)",
-            )
-            .bind(id)
-            .bind(self.attempt)
-            .bind(worker)
-            .bind(self.at)
-            .bind(self.lease.num_milliseconds())
-            .execute(pool)
-            .await?;
-        }
         Ok(ExecutionId::new(id))
     }
 }

@@ -34,12 +34,10 @@ pub(super) async fn recorded(arguments: &Arguments, database_url: &str) -> Resul
 async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
     for batch in ids.chunks(BATCH) {
         sqlx::query(
-            "WITH u AS (UPDATE sexton.executions SET state = 'running', rev = rev + 1, worker_id = $2,
-                 open_token = gen_random_uuid(), lease_until = now() + interval '20 seconds',
+            "UPDATE sexton.executions SET state = 'running', rev = rev + 1, worker_id = $2,
+                 open_token = gen_random_uuid(), lease_until = now() + interval '20 seconds', lease_ms = 20000,
                  started_at = now(), next_attempt_at = NULL
-             WHERE id = ANY ($1) RETURNING id, attempt)
-             INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
-             SELECT id, attempt, $2, now() FROM u",
+             WHERE id = ANY ($1)",
         )
         .bind(batch)
         .bind(Uuid::nil())
@@ -47,13 +45,14 @@ async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
         .await?;
         sqlx::query(
             "WITH u AS (UPDATE sexton.executions SET state = 'succeeded', rev = rev + 1,
-                 outcome = 'succeeded', worker_id = NULL, open_token = NULL, lease_until = NULL,
+                 outcome = 'succeeded', worker_id = NULL, open_token = NULL, lease_until = NULL, lease_ms = NULL,
                  finished_at = now()
-             WHERE id = ANY ($1) RETURNING id, attempt)
-             UPDATE sexton.attempts SET finished_at = now(), outcome = 'succeeded'
-             FROM u WHERE execution_id = u.id AND number = u.attempt",
+             WHERE id = ANY ($1) RETURNING id, attempt, started_at, finished_at)
+             INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at, finished_at, outcome)
+             SELECT id, attempt, $2, 20000, started_at, finished_at, 'succeeded' FROM u",
         )
         .bind(batch)
+        .bind(Uuid::nil())
         .execute(&pool)
         .await?;
     }

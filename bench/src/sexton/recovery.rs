@@ -48,7 +48,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
 /// Returns the time from the kill to the open of attempt 2, in milliseconds.
 async fn second_attempt(platform: &Platform, job: &str, killed: DateTime<Utc>) -> Result<f64> {
     let again = async || {
-        let opened = "SELECT a.opened_at FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
+        let opened = "SELECT a.opened_at FROM sexton.all_attempts a JOIN sexton.executions e ON e.id = a.execution_id
             JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = $1 AND a.number = 2";
         let opened = sqlx::query_scalar::<_, DateTime<Utc>>(opened).bind(job);
         opened.fetch_optional(platform.store().pool()).await.ok()?

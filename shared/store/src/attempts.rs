@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// A row of `attempts` without its output, with its worker's name while that is known; the other fields are named
+/// A row of `all_attempts` without its output, with its worker's name while that is known; the other fields are named
 /// after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
@@ -59,10 +59,11 @@ pub async fn list_by_execution(
     let mut attempts = sqlx::query_as!(
         Attempt,
         r#"-- attempts_of_execution
-        SELECT a.execution_id, a.number, a.worker_id, i.name AS "worker_name?", a.opened_at,
+        SELECT a.execution_id AS "execution_id!", a.number AS "number!", a.worker_id AS "worker_id!",
+               i.name AS "worker_name?", a.opened_at AS "opened_at!",
                a.finished_at, a.outcome, a.error_class, a.error_message, a.exit_code, a.signal,
                a.result, a.progress, a.late_outcome, a.late_at
-        FROM sexton.attempts a LEFT JOIN sexton.instances i ON i.id = a.worker_id
+        FROM sexton.all_attempts a LEFT JOIN sexton.instances i ON i.id = a.worker_id
         WHERE a.execution_id = $1 ORDER BY a.number DESC LIMIT $2"#,
         id,
         limit
@@ -81,10 +82,10 @@ pub async fn output(
 ) -> Result<Option<AttemptOutput>, StoreError> {
     Ok(sqlx::query_as!(
         AttemptOutput,
-        "-- attempt_output
-        SELECT execution_id, number, outcome, output FROM sexton.attempts
+        r#"-- attempt_output
+        SELECT execution_id AS "execution_id!", number AS "number!", outcome, output FROM sexton.all_attempts
         WHERE execution_id = $1 AND ($2::int IS NULL OR number = $2)
-        ORDER BY number DESC LIMIT 1",
+        ORDER BY number DESC LIMIT 1"#,
         id,
         number
     )

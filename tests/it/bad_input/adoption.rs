@@ -234,7 +234,7 @@ async fn the_next_message_recreates_a_deleted_foreign_job() {
     // Those of the job that is there still count.
     wire.send(&[of_type("report").id("b"), of_type("report").id("d")]).await;
     succeeded(&platform, "d").await;
-    assert_eq!(count(&platform, "sexton.attempts").await, 5);
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 5);
     assert_eq!(wire.depth(wire.failed()).await, 0);
     assert_sound(&worker);
 }
@@ -302,7 +302,10 @@ async fn a_redelivered_message_finds_its_execution_after_its_type_was_withdrawn_
         next.exit(DEADLINE).await;
     }
     assert_eq!(
-        (count(&platform, "sexton.executions").await, count(&platform, "sexton.attempts").await),
+        (
+            count(&platform, "sexton.executions").await,
+            count(&platform, "sexton.all_attempts").await
+        ),
         (1, 1)
     );
 }

@@ -20,7 +20,7 @@ async fn a_message_that_another_system_publishes_twice_runs_once() {
 
     let attempts: Vec<(String, i32, Option<String>)> = sqlx::query_as(
         "SELECT e.execution_key, a.number, a.outcome
-         FROM sexton.executions e LEFT JOIN sexton.attempts a ON a.execution_id = e.id ORDER BY 1, 2",
+         FROM sexton.executions e LEFT JOIN sexton.all_attempts a ON a.execution_id = e.id ORDER BY 1, 2",
     )
     .fetch_all(platform.store().pool())
     .await
@@ -47,7 +47,7 @@ async fn a_message_without_an_id_is_taken_over_and_runs() {
     let pool = platform.store().pool();
     let check = async || {
         sqlx::query_as::<_, (String, String, serde_json::Value, i64)>(
-            "SELECT j.name, e.target, e.params, (SELECT count(*) FROM sexton.attempts)
+            "SELECT j.name, e.target, e.params, (SELECT count(*) FROM sexton.all_attempts)
              FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE e.state = 'succeeded'",
         )
         .fetch_optional(pool)

@@ -139,7 +139,7 @@ impl Before {
 async fn resumes(platform: &Platform, attempts: i64, answered: Instant) {
     let pool = platform.store().pool();
     let check = async || {
-        let now: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.attempts")
+        let now: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.all_attempts")
             .fetch_one(pool)
             .await
             .ok()?;
@@ -167,7 +167,7 @@ async fn all_is_done(platform: &Platform, programs: &[Program; 2], wire: &Wire, 
 /// The attempts of a job: number, outcome, and how many there are of them.
 async fn attempts(platform: &Platform, job: &str) -> Vec<(i32, Option<String>, i64)> {
     sqlx::query_as(
-        "SELECT a.number, a.outcome, count(*) FROM sexton.attempts a
+        "SELECT a.number, a.outcome, count(*) FROM sexton.all_attempts a
          JOIN sexton.executions e ON e.id = a.execution_id JOIN sexton.jobs j ON j.id = e.job_id
          WHERE j.name = $1 GROUP BY 1, 2 ORDER BY 1, 2",
     )

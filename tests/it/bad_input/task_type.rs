@@ -27,7 +27,7 @@ struct Row {
 async fn row(platform: &Platform, id: Uuid) -> Row {
     sqlx::query_as(
         "SELECT state, attempt, retries_used, crashes_used,
-                (SELECT count(*) FROM sexton.attempts WHERE execution_id = id) AS attempts
+                (SELECT count(*) FROM sexton.all_attempts WHERE execution_id = id) AS attempts
          FROM sexton.executions WHERE id = $1",
     )
     .bind(id)
@@ -148,7 +148,7 @@ async fn a_stale_ticket_of_an_unoffered_type_opens_nothing_and_the_requeue_runs(
             .unwrap();
     succeeded(&platform, &key).await;
     let opened: Vec<i32> = sqlx::query_scalar(
-        "SELECT number FROM sexton.attempts WHERE execution_id = $1 ORDER BY number",
+        "SELECT number FROM sexton.all_attempts WHERE execution_id = $1 ORDER BY number",
     )
     .bind(id)
     .fetch_all(platform.store().pool())

@@ -35,7 +35,7 @@ async fn a_worker_that_cannot_renew_ends_its_task_by_itself_before_another_begin
 
     proxy.black_hole();
     // The rescuer ends the attempt when the lease is over, and not before. Nobody runs the next yet.
-    until(&platform, "sexton.attempts WHERE number = 1 AND outcome = 'lost'", 1).await;
+    until(&platform, "sexton.all_attempts WHERE number = 1 AND outcome = 'lost'", 1).await;
     let at_its_end = ticks(&file);
     assert!(worker.ended().is_none(), "the worker lives: it ended the task, not itself");
     let _other = platform.start_worker("w2", &[]).unwrap();

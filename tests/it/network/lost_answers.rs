@@ -53,7 +53,7 @@ async fn an_open_with_a_lost_answer_runs_once_on_a_fresh_lease() {
     // There for the next attempt, should there wrongly be one.
     let _other = platform.start_worker("w2", &[]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
-    until(&platform, "sexton.attempts", 1).await;
+    until(&platform, "sexton.all_attempts", 1).await;
     assert_eq!(begun(&platform), 1);
     assert!(worker.log().contains("no answer within"), "the answer was not lost: {}", worker.log());
 }
@@ -75,7 +75,7 @@ async fn a_settlement_with_a_lost_answer_is_recorded_once_and_blocks_nobody_for_
         trigger(&platform, key).await;
     }
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 4).await;
-    until(&platform, "sexton.attempts WHERE outcome = 'succeeded' AND late_outcome IS NULL", 4)
+    until(&platform, "sexton.all_attempts WHERE outcome = 'succeeded' AND late_outcome IS NULL", 4)
         .await;
     assert_eq!(begun(&platform), 4);
     worker.terminate();

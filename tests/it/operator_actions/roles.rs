@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 const MATRIX: &[(&str, [bool; 6])] = &[
     ("SELECT 'sexton.jobs'::regclass", [true, true, true, true, true, false]),
     ("SELECT count(*) FROM sexton.executions", [true, true, true, false, true, false]),
+    ("SELECT count(*) FROM sexton.all_attempts", [true, true, true, false, true, false]),
     ("SELECT count(*) FROM sexton.operator_actions", [true, true, true, false, true, false]),
     ("SELECT count(*) FROM sexton._sqlx_migrations", [true, true, true, false, true, false]),
     ("UPDATE sexton.jobs SET description = ''", [true, true, true, false, false, false]),
@@ -44,6 +45,17 @@ const MATRIX: &[(&str, [bool; 6])] = &[
     ("CREATE TABLE sexton.hats ()", [true, false, false, false, false, false]),
     ("DROP SCHEMA sexton CASCADE", [true, false, false, false, false, false]),
 ];
+
+/// What in the schema another role than the owner owns.
+async fn of_others(pool: &PgPool) -> Vec<String> {
+    sqlx::query_scalar(
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'sexton'::regnamespace
+         AND pg_get_userbyid(relowner) <> 'sexton_owner'",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap()
+}
 
 async fn sql(pool: &PgPool, statement: &str) {
     sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(pool).await.unwrap();
@@ -128,18 +140,12 @@ async fn roles_are_set_up_without_a_superuser_and_a_missing_right_is_named_with_
     sql(eve.pool(), &statements.replace('…', "dan")).await;
     grant_roles(&dan, DEFAULT_PREFIX).await.unwrap();
     grant_roles(&dan, DEFAULT_PREFIX).await.unwrap();
+    assert_eq!(of_others(db.pool()).await, Vec::<String>::new(), "what is there is handed over");
     // From now on every member of the owner migrates, and what is created belongs to the role.
     sql(db.pool(), "GRANT sexton_owner TO mia; DROP SCHEMA sexton CASCADE").await;
     sql(db.pool(), "CREATE SCHEMA sexton AUTHORIZATION sexton_owner").await;
     mia.migrate().await.unwrap();
-    let others: Vec<String> = sqlx::query_scalar(
-        "SELECT relname::text FROM pg_class WHERE relnamespace = 'sexton'::regnamespace
-         AND pg_get_userbyid(relowner) <> 'sexton_owner'",
-    )
-    .fetch_all(db.pool())
-    .await
-    .unwrap();
-    assert_eq!(others, Vec::<String>::new());
+    assert_eq!(of_others(db.pool()).await, Vec::<String>::new());
     let refused = grant_roles(&mia, "Sexton; --").await.unwrap_err();
     assert!(matches!(refused, GrantError::Prefix(_)), "{refused}");
     for store in [dan, eve, mia] {

@@ -73,7 +73,7 @@ impl<'a> Transfers<'a> {
     pub(super) async fn happened_once_each(&self) {
         let count = async |what| count(self.platform, what).await;
         assert!(
-            count("sexton.attempts WHERE outcome = 'lost'").await > 0,
+            count("sexton.all_attempts WHERE outcome = 'lost'").await > 0,
             "no kill hit an attempt"
         );
         assert_eq!(count("transfers").await, self.number);

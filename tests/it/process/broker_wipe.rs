@@ -73,7 +73,7 @@ async fn every_execution_ends_after_a_broker_wipe_and_failed_ones_are_parked_aga
         60,
     )
     .await;
-    assert_eq!(count(&platform, "sexton.attempts WHERE outcome = 'lost'").await, 0);
+    assert_eq!(count(&platform, "sexton.all_attempts WHERE outcome = 'lost'").await, 0);
     assert_eq!(count(&platform, "sexton.executions").await, 200);
 }
 

@@ -63,7 +63,10 @@ impl Scene {
         let ended =
             "sexton.executions WHERE state = 'cancelled' AND attempt = 1 AND retries_used = 0";
         until(&self.platform, ended, 1).await;
-        assert_eq!(count(&self.platform, "sexton.attempts WHERE outcome = 'cancelled'").await, 1);
+        assert_eq!(
+            count(&self.platform, "sexton.all_attempts WHERE outcome = 'cancelled'").await,
+            1
+        );
     }
 
     /// Waits until each ticket of the platform has come and gone: whatever could still run has run.
@@ -122,7 +125,7 @@ async fn a_task_that_ignores_its_cancel_is_killed_after_the_grace() {
     assert!(done.status.success(), "{done}");
     scene.cancelled().await;
     assert!(!lives(&pid));
-    assert_eq!(count(&scene.platform, "sexton.attempts WHERE signal = 9").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.all_attempts WHERE signal = 9").await, 1);
     // A second cancel is refused: the execution has ended.
     assert_eq!(scene.cancel(&id).await.status.code(), Some(4));
 }

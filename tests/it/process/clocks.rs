@@ -105,7 +105,10 @@ async fn fire_apart(seconds: i64) {
         "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = 'clock.once'";
     assert_eq!(count(&platform, once).await, 1);
     // Leases do not ask those clocks either: nobody was taken for dead.
-    assert_eq!(count(&platform, "sexton.attempts WHERE number > 1 OR outcome = 'lost'").await, 0);
+    assert_eq!(
+        count(&platform, "sexton.all_attempts WHERE number > 1 OR outcome = 'lost'").await,
+        0
+    );
     let by: Vec<String> = sqlx::query_scalar(
         "SELECT DISTINCT split_part(claimed_by, ':', 1) FROM sexton.executions ORDER BY 1",
     )

@@ -40,7 +40,7 @@ async fn a_stopping_worker_finishes_its_short_task_and_takes_no_further_ticket()
         count(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1").await,
         1
     );
-    assert_eq!(count(&platform, "sexton.attempts").await, 1, "the next ticket was not taken");
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 1, "the next ticket was not taken");
     assert_eq!(wire.depth(wire.main()).await, 1);
     let _other = platform.start_worker("w2", &[]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
@@ -57,12 +57,12 @@ async fn a_task_that_outlasts_the_grace_is_interrupted_and_run_elsewhere_at_once
     assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
     let done = format!("sexton.executions WHERE state = 'succeeded' AND attempt = 2 AND {UNPAID}");
     until(&platform, &done, 1).await;
-    until(&platform, "sexton.attempts WHERE number = 1 AND outcome = 'interrupted'", 1).await;
+    until(&platform, "sexton.all_attempts WHERE number = 1 AND outcome = 'interrupted'", 1).await;
     assert!(platform.folder().join("cleared").exists(), "it had the time to clear up");
     // Neither a retry's delay of 30 s nor a lease of 20 s was waited for.
     let apart: f64 = sqlx::query_scalar(
         "SELECT extract(epoch FROM b.opened_at - a.finished_at)::float8
-         FROM sexton.attempts a JOIN sexton.attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2",
+         FROM sexton.all_attempts a JOIN sexton.all_attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2",
     )
     .fetch_one(platform.store().pool())
     .await
@@ -82,7 +82,7 @@ async fn a_task_that_ignores_the_signal_is_killed_and_its_attempt_is_interrupted
     let waits = format!("sexton.executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
     assert_eq!(count(&platform, &waits).await, 1);
     let interrupted =
-        "sexton.attempts WHERE outcome = 'interrupted' AND error_class = 'interrupted'";
+        "sexton.all_attempts WHERE outcome = 'interrupted' AND error_class = 'interrupted'";
     assert_eq!(count(&platform, interrupted).await, 1);
     let _other = platform.start_worker("w2", &[]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;

@@ -71,7 +71,7 @@ async fn a_python_client_s_documented_payloads_run() {
     }
     python(&platform, &["publish", &queue, r#"{"type":"report"}"#]).await;
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
-    until(&platform, "sexton.attempts", 2).await;
+    until(&platform, "sexton.all_attempts", 2).await;
     platform
         .eventually("both have left their params", super::FINAL_TIMEOUT, async || {
             let text = std::fs::read_to_string(&seen).unwrap_or_default();
@@ -107,7 +107,7 @@ async fn a_parked_message_that_a_python_client_moves_is_a_requeue_and_moved_twic
     let moved = python(&platform, &["move", &failed, &main, "--copies", "2"]).await;
     assert_eq!(moved.trim(), "moved 1 message(s), 2 copies each");
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
-    assert_eq!(count(&platform, "sexton.attempts").await, 2, "the parked one, and one more");
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 2, "the parked one, and one more");
     until(&platform, "sexton.operator_actions WHERE action = 'hand_requeue'", 1).await;
     // The second copy is recognised and dropped.
     platform
@@ -115,7 +115,7 @@ async fn a_parked_message_that_a_python_client_moves_is_a_requeue_and_moved_twic
             (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
         })
         .await;
-    assert_eq!(count(&platform, "sexton.attempts").await, 2);
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 2);
 }
 
 #[tokio::test]
@@ -153,6 +153,6 @@ async fn a_parked_message_that_a_python_client_copies_twice_runs_once_and_its_or
             (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
         })
         .await;
-    assert_eq!(count(&platform, "sexton.attempts").await, 2, "the parked one, and one more");
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 2, "the parked one, and one more");
     assert_eq!(count(&platform, "sexton.operator_actions WHERE action = 'hand_requeue'").await, 1);
 }

@@ -26,7 +26,7 @@ async fn the_task_of_a_frozen_worker_ends_with_its_lease_and_never_runs_beside_t
     ledger.no_overlap();
     // Resumed, it learns that it has lost the attempt, and changes nothing.
     frozen.resume();
-    until(&platform, "sexton.attempts WHERE outcome = 'lost' AND late_outcome IS NOT NULL", 1)
+    until(&platform, "sexton.all_attempts WHERE outcome = 'lost' AND late_outcome IS NOT NULL", 1)
         .await;
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     frozen.ready().await;
@@ -74,7 +74,7 @@ async fn a_stopped_worker_lets_its_task_end_and_a_second_signal_hurries_it() {
         1,
     )
     .await;
-    until(&platform, "sexton.attempts WHERE outcome = 'interrupted'", 1).await;
+    until(&platform, "sexton.all_attempts WHERE outcome = 'interrupted'", 1).await;
     std::fs::write(&pause, "0").unwrap();
     let _third = platform.start_worker("w3", &[]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;

@@ -53,7 +53,7 @@ INSERT INTO sexton.executions SELECT (jsonb_populate_record(e, '{"id": "01900000
     FROM sexton.executions e JOIN chosen USING (id);
 INSERT INTO sexton.attempts SELECT (jsonb_populate_record(a,
     '{"execution_id": "01900000-0000-7000-8000-000000000001"}')).*
-    FROM sexton.attempts a JOIN chosen c ON c.id = a.execution_id;
+    FROM sexton.all_attempts a JOIN chosen c ON c.id = a.execution_id;
 INSERT INTO sexton.attempt_output SELECT (jsonb_populate_record(o,
     '{"execution_id": "01900000-0000-7000-8000-000000000001"}')).*
     FROM sexton.attempt_output o JOIN chosen c ON c.id = o.execution_id;

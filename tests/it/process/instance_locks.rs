@@ -29,7 +29,7 @@ async fn a_restarted_worker_ends_its_predecessor_s_attempts_before_their_lease_i
     assert_eq!(count(&platform, "sexton.executions WHERE state = 'running'").await, 1);
 
     first.kill();
-    until(&platform, "sexton.attempts WHERE outcome = 'lost'", 1).await;
+    until(&platform, "sexton.all_attempts WHERE outcome = 'lost'", 1).await;
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     ledger.no_overlap();
 }
@@ -71,7 +71,7 @@ async fn a_task_that_closes_inherited_descriptors_does_not_release_its_worker_s_
     // It takes the instance lock before it is ready, if it can, and ends what its predecessor left behind.
     let mut twin = platform.start_worker("w1", &[]).unwrap();
     twin.ready().await;
-    assert_eq!(count(&platform, "sexton.attempts WHERE outcome IS NULL").await, 1);
+    assert_eq!(count(&platform, "sexton.all_attempts WHERE outcome IS NULL").await, 1);
     assert_eq!(count(&platform, "sexton.instances WHERE instance_lock IS NOT NULL").await, 1);
     first.kill();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
@@ -86,9 +86,9 @@ async fn the_instance_lock_of_a_dead_worker_is_held_while_the_guard_of_its_task_
     first.kill();
     let mut second = platform.start_worker("w1", &[]).unwrap();
     second.ready().await;
-    assert_eq!(count(&platform, "sexton.attempts WHERE outcome IS NULL").await, 1);
+    assert_eq!(count(&platform, "sexton.all_attempts WHERE outcome IS NULL").await, 1);
     kill_process(guard, Signal::CONT).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    until(&platform, "sexton.attempts WHERE outcome = 'lost'", 1).await;
+    until(&platform, "sexton.all_attempts WHERE outcome = 'lost'", 1).await;
     ledger.no_overlap();
 }

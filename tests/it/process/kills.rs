@@ -36,7 +36,7 @@ async fn a_scheduler_killed_between_claim_and_publish_loses_nothing() {
     let _second = platform.start_scheduler("s2", &[]).unwrap();
     let _worker = platform.start_worker("w1", &[]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
-    assert_eq!(count(&platform, "sexton.attempts").await, 1);
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 1);
     assert_eq!(count(&platform, "sexton.executions").await, 1);
 }
 
@@ -55,7 +55,7 @@ async fn a_worker_killed_in_the_middle_of_a_task_is_succeeded_by_another() {
     doomed.kill();
     let _other = platform.start_worker("w2", &[LEASE]).unwrap();
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    until(&platform, "sexton.attempts WHERE outcome = 'lost' AND number = 1", 1).await;
+    until(&platform, "sexton.all_attempts WHERE outcome = 'lost' AND number = 1", 1).await;
     ledger.no_overlap();
     assert_eq!(ledger.lines("begin").len(), 2);
     assert_eq!(ledger.lines("end").len(), 1);
@@ -73,7 +73,7 @@ async fn a_worker_killed_as_it_takes_over_a_task_without_a_message_id_runs_it_at
     doomed.exit(FINAL_TIMEOUT).await;
     assert!(doomed.log().contains("fault point worker.adopted"), "{}", doomed.log());
     assert_eq!(count(&platform, "sexton.executions").await, 1, "it was taken over before");
-    assert_eq!(count(&platform, "sexton.attempts").await, 0);
+    assert_eq!(count(&platform, "sexton.all_attempts").await, 0);
 
     let _heir = platform.start_worker("w2", &[LEASE]).unwrap();
     // The broker redelivers the unacknowledged message: a second execution, as documented.

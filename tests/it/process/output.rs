@@ -48,7 +48,7 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
         count(&platform, "sexton.executions WHERE state = 'running' AND attempt = 1").await,
         1
     );
-    until(&platform, "sexton.attempts WHERE (progress ->> 'percent')::float8 = 40", 1).await;
+    until(&platform, "sexton.all_attempts WHERE (progress ->> 'percent')::float8 = 40", 1).await;
 
     // Its first word shows that it follows from the first attempt on.
     let mut follower = FollowingCommand::start(
@@ -57,7 +57,7 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
     );
     let mut stdout = vec![follower.line().await];
     touch(&platform, "go.1");
-    until(&platform, "sexton.attempts WHERE number = 2 AND progress IS NOT NULL", 1).await;
+    until(&platform, "sexton.all_attempts WHERE number = 2 AND progress IS NOT NULL", 1).await;
     touch(&platform, "go.2");
     while !stdout.last().unwrap().starts_with("— the execution is ") {
         stdout.push(follower.line().await);
@@ -70,7 +70,7 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
 
     let rows = "SELECT coalesce(string_agg(t, ' '), '') FROM (
         SELECT content AS t FROM sexton.attempt_output
-        UNION ALL SELECT concat(progress, error_message, output) FROM sexton.attempts
+        UNION ALL SELECT concat(progress, error_message, output) FROM sexton.all_attempts
         UNION ALL SELECT error_message FROM sexton.executions) all_texts";
     let stored: String = sqlx::query_scalar(rows).fetch_one(platform.store().pool()).await.unwrap();
     assert!(stored.contains("refused: ***") && !stored.contains("token-"), "{stored}");

@@ -60,8 +60,8 @@ impl Scene {
 
     /// Each attempt began after those of all earlier executions had ended.
     async fn one_after_the_other(&self) {
-        let together = "sexton.attempts a JOIN sexton.executions x ON x.id = a.execution_id, sexton.executions y
-             JOIN sexton.attempts b ON b.execution_id = y.id
+        let together = "sexton.all_attempts a JOIN sexton.executions x ON x.id = a.execution_id, sexton.executions y
+             JOIN sexton.all_attempts b ON b.execution_id = y.id
              WHERE (x.scheduled_for, x.id) < (y.scheduled_for, y.id)
                AND b.opened_at < coalesce(a.finished_at, 'infinity')";
         assert_eq!(self.count(together).await, 0, "{}", self.platform.log_tails());
@@ -154,7 +154,7 @@ async fn a_task_of_a_frozen_worker_is_replaced_only_after_its_lease() {
          WHERE o.state = 'cancelled' AND n.admitted_at >= o.finished_at
            AND n.started_at >= o.finished_at";
     assert_eq!(scene.count(order).await, 1);
-    assert_eq!(scene.count("sexton.attempts WHERE outcome = 'lost'").await, 1);
+    assert_eq!(scene.count("sexton.all_attempts WHERE outcome = 'lost'").await, 1);
     // Its transaction may have stood open all the while; thawed, it finds that it must not commit.
     frozen.resume();
     scene.until("state = 'succeeded'", 1).await;

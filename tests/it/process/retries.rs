@@ -49,7 +49,7 @@ async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
     let late: Vec<(String, f64)> = sqlx::query_as(
         "SELECT j.name, extract(epoch FROM b.opened_at - a.finished_at)::float8
                 - j.retry_delay_ms / 1000.0::float8
-         FROM sexton.attempts a JOIN sexton.attempts b USING (execution_id)
+         FROM sexton.all_attempts a JOIN sexton.all_attempts b USING (execution_id)
          JOIN sexton.executions e ON e.id = execution_id JOIN sexton.jobs j ON j.id = e.job_id
          WHERE a.number = 1 AND b.number = 2",
     )
@@ -91,7 +91,7 @@ async fn retry_settings_of_the_job_override_the_catalogue_and_the_worker() {
             "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id AND j.name = '{job}'"
         );
         until(&platform, &format!("{of_job} WHERE e.state = 'failed'"), 1).await;
-        let of_attempts = format!("{of_job} JOIN sexton.attempts a ON a.execution_id = e.id");
+        let of_attempts = format!("{of_job} JOIN sexton.all_attempts a ON a.execution_id = e.id");
         assert_eq!(count(&platform, &of_attempts).await, attempts, "{job}");
     }
 }

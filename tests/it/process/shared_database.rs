@@ -76,7 +76,7 @@ async fn the_platform_works_beside_an_application_s_tables_of_the_same_names_and
     let mut platform = Platform::unmigrated_on(database, broker, "beside").await.unwrap();
     sqlx::raw_sql(APPLICATION).execute(platform.store().pool()).await.unwrap();
     let before = application(&platform).await;
-    for applied in ["2 migrations were applied", "up to date"] {
+    for applied in [" migrations were applied", "up to date"] {
         let migrated = platform.sexton(&["migrate"]).await;
         assert!(migrated.status.success() && migrated.stdout.contains(applied), "{migrated}");
     }

@@ -85,7 +85,7 @@ async fn an_own_key_still_deduplicates_after_its_row_was_stripped() {
     assert_eq!(f.column(id, "result").await, None);
     assert_eq!(f.column(id, "params").await.as_deref(), Some("{}"));
     assert_eq!(f.column(id, "execution_key").await.as_deref(), Some("customer-4891"));
-    assert_eq!(f.number("SELECT count(*) FROM sexton.attempts").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.all_attempts").await, 0);
     assert_eq!(self::pruned(&f, 32).await.stripped, 0, "stripped once");
     assert_eq!(self::pruned(&f, 401).await.deleted, 1, "after 400 days the key goes too");
 }
@@ -113,13 +113,13 @@ async fn retention_removes_more_rows_than_one_batch() {
          SELECT e.id, n, gen_random_uuid(), now() FROM sexton.executions e, generate_series(1, 2) n",
         "INSERT INTO sexton.attempt_output (execution_id, number, first_line, lines, bytes_before, bytes, from_at,
                                      to_at, content)
-         SELECT execution_id, number, 1, 1, 0, 3, now(), now(), 'a' FROM sexton.attempts LIMIT 100",
+         SELECT execution_id, number, 1, 1, 0, 3, now(), now(), 'a' FROM sexton.all_attempts LIMIT 100",
     ] {
         sqlx::query(follows).execute(f.db.pool()).await.unwrap();
     }
     let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!((pruned.deleted, pruned.complete), (2_500, true));
-    assert_eq!(f.number("SELECT count(*) FROM sexton.attempts").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.all_attempts").await, 0);
     assert_eq!(f.number("SELECT count(*) FROM sexton.attempt_output").await, 0);
 }
 

@@ -64,8 +64,7 @@ async fn a_lost_attempt_is_retried_at_once_and_the_relay_is_notified() {
     assert_eq!(due.as_deref(), Some("true"));
     assert_eq!(f.column(id, "crashes_used").await.as_deref(), Some("1"));
     timeout(Duration::ZERO, relay.notified()).await.expect("the relay is woken");
-    let lost =
-        "SELECT count(*) FROM sexton.attempts WHERE outcome = 'lost' AND finished_at IS NOT NULL";
+    let lost = "SELECT count(*) FROM sexton.all_attempts WHERE outcome = 'lost' AND finished_at IS NOT NULL";
     assert_eq!(f.number(lost).await, 1);
 }
 
@@ -174,7 +173,14 @@ async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_cl
     let mut execution = NewExecution::new(job, State::Running, at(0));
     execution.lease = TimeDelta::seconds(60);
     let id = f.insert(execution).await;
-    sqlx::query("UPDATE sexton.attempts SET lease_ms = NULL").execute(f.db.pool()).await.unwrap();
+    sqlx::raw_sql(
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
+         SELECT id, attempt, worker_id, started_at FROM sexton.executions;
+         UPDATE sexton.executions SET lease_ms = NULL",
+    )
+    .execute(f.db.pool())
+    .await
+    .unwrap();
     let observer = Observer::new(&f, &Arc::default());
     observer.round(0, 3_600).await;
     // Nobody knows the lease. From its opening to its end it is a minute, so it is not longer.
@@ -182,6 +188,30 @@ async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_cl
     assert_eq!(observer.round(60_000, 59).await.found, 0, "not over by the database's clock");
     assert_eq!(observer.round(60_000, 61).await.lost, 1);
     assert_eq!(f.state(id).await, "retrying/2, unpublished");
+}
+
+#[tokio::test]
+async fn an_attempt_that_the_version_before_opened_is_judged_by_the_lease_in_its_row() {
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    let mut execution = NewExecution::new(job, State::Running, at(0));
+    execution.lease = TimeDelta::seconds(60);
+    let id = f.insert(execution).await;
+    sqlx::raw_sql(
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at)
+         SELECT id, attempt, worker_id, 30000, started_at FROM sexton.executions;
+         UPDATE sexton.executions SET lease_ms = NULL",
+    )
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let observer = Observer::new(&f, &Arc::default());
+    observer.round(0, 0).await;
+    assert_eq!(observer.round(29_999, 0).await.found, 0);
+    assert_eq!(observer.round(30_000, 0).await.lost, 1);
+    assert_eq!(f.state(id).await, "retrying/2, unpublished");
+    let row = "SELECT count(*) FROM sexton.attempts WHERE outcome = 'lost' AND lease_ms = 30000";
+    assert_eq!(f.number(row).await, 1, "its row is completed");
 }
 
 #[tokio::test]

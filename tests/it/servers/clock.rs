@@ -107,7 +107,7 @@ async fn no_attempt_is_taken_from_a_live_worker_however_postgresql_s_clock_is_se
         let runs = scene.ledger.runs();
         assert_eq!(runs.len(), ended, "one run of each: {runs:?}");
         assert!(runs.values().all(|runs| runs.begun == 1 && runs.ended == 1), "{runs:?}");
-        let again = "sexton.attempts WHERE number > 1 OR outcome <> 'succeeded'";
+        let again = "sexton.all_attempts WHERE number > 1 OR outcome <> 'succeeded'";
         assert_eq!(count(&scene.platform, again).await, 0, "after the clock was set by {by} s");
     }
 }
@@ -149,6 +149,6 @@ pub(super) async fn is_tried_again(machine: Machine) {
         // Of the next round's two workers the one that is to die must be alone.
         heir.kill();
     }
-    let lost = "sexton.attempts WHERE outcome = 'lost' AND number = 1";
+    let lost = "sexton.all_attempts WHERE outcome = 'lost' AND number = 1";
     assert_eq!(count(&scene.platform, lost).await, 3);
 }

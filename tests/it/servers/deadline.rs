@@ -80,8 +80,7 @@ async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once(
     let holder = Holder::new(rabbit.url()).await;
     let thrown_out = async || holder.is_thrown_out().then_some(());
     platform.eventually("the broker's patience is over", FINAL_TIMEOUT, thrown_out).await;
-    let long =
-        "sexton.attempts WHERE finished_at IS NULL AND opened_at < now() - interval '35 seconds'";
+    let long = "sexton.all_attempts WHERE finished_at IS NULL AND opened_at < now() - interval '35 seconds'";
     platform
         .eventually("the task is longer than that", FINAL_TIMEOUT, async || {
             (crate::process::count(&platform, long).await == 1).then_some(())

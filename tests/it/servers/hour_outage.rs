@@ -151,7 +151,7 @@ async fn all_run_once(platform: &Platform, scheduler: &Program) {
     worker.ready().await;
     until(platform, "sexton.executions WHERE state <> 'succeeded'", 0).await;
     let executions = count(platform, "sexton.executions").await;
-    assert_eq!(count(platform, "sexton.attempts").await, executions);
+    assert_eq!(count(platform, "sexton.all_attempts").await, executions);
     let text = std::fs::read_to_string(platform.folder().join("ledger")).unwrap();
     let keys: HashSet<&str> = text.lines().collect();
     assert_eq!((keys.len(), text.lines().count()), (executions as usize, executions as usize));

@@ -67,7 +67,7 @@ pub(super) async fn is_tried_again(machine: Machine) {
         "the next attempt began {after:?} after the kill"
     );
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    until(&platform, "sexton.attempts WHERE outcome = 'lost' AND number = 1", 1).await;
+    until(&platform, "sexton.all_attempts WHERE outcome = 'lost' AND number = 1", 1).await;
     ledger.no_overlap();
     ledger.each_attempt_once();
 }

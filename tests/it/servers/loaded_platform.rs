@@ -285,7 +285,7 @@ impl LoadedPlatform {
             }
             let at_work: i64 = sqlx::query_scalar(
                 "SELECT count(DISTINCT a.worker_id)
-                 FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
+                 FROM sexton.all_attempts a JOIN sexton.executions e ON e.id = a.execution_id
                  WHERE e.claimed_at > $1 AND a.opened_at > $1",
             )
             .bind(healed)

@@ -40,6 +40,6 @@ pub(super) async fn restarted_killed_and_frozen(machine: Machine) {
     sleep_until(frozen + LEASE + BEYOND).await;
     postgres.resume().await.unwrap();
     platform_under_load.resumes("a freeze of PostgreSQL", DATABASE).await;
-    platform_under_load.at_least("sexton.attempts WHERE outcome = 'lost'", 1).await;
+    platform_under_load.at_least("sexton.all_attempts WHERE outcome = 'lost'", 1).await;
     platform_under_load.end().await;
 }

@@ -208,7 +208,7 @@ async fn tickets_whose_delay_queue_refuses_wait_in_their_rows_and_run_once_when_
     let succeeded =
         "sexton.executions WHERE task_type = 'rare' AND state = 'succeeded' AND attempt = 1";
     until(&scene.platform, succeeded, TICKETS as i64).await;
-    let attempts = count(&scene.platform, "sexton.attempts").await;
+    let attempts = count(&scene.platform, "sexton.all_attempts").await;
     assert_eq!(attempts, TICKETS as i64 + 3);
     assert_sound(&other);
 }

@@ -37,7 +37,8 @@ const REFUSE_OPENS: &str = "
         PERFORM nextval('refused_opens');
         RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
     END $$;
-    CREATE TRIGGER refuse_open BEFORE INSERT ON sexton.attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()";
+    CREATE TRIGGER refuse_open BEFORE UPDATE OF state ON sexton.executions FOR EACH ROW
+        WHEN (NEW.state = 'running') EXECUTE FUNCTION refuse_open()";
 
 fn an_hour() -> Duration {
     let minutes = std::env::var("OUTAGE_MINUTES").ok().map(|text| text.parse().unwrap());
@@ -170,7 +171,7 @@ async fn refused_opens(refusals: i64, lasts: Duration, env: &[(&str, &str)]) {
     let returned = returned_at_most(&platform, &wire).await;
     println!("MEASURED {refused} refused opens: no ticket was returned more than {returned} times");
     assert!(returned <= MAX_RETURNED, "{returned}");
-    execute(&platform, "DROP TRIGGER refuse_open ON sexton.attempts").await;
+    execute(&platform, "DROP TRIGGER refuse_open ON sexton.executions").await;
     let mut worker = platform.start_worker("w2", env).unwrap();
     worker.ready().await;
     all_run(&platform, &wire, &[&scheduler, &worker]).await;
@@ -199,13 +200,14 @@ fn refuse_the_oldest(raise: &str) -> String {
         "CREATE SEQUENCE refused_opens;
          CREATE TABLE culprit AS SELECT id FROM sexton.executions ORDER BY id LIMIT 1;
          CREATE FUNCTION refuse_open() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-             IF NEW.execution_id = (SELECT id FROM culprit) THEN
+             IF NEW.id = (SELECT id FROM culprit) THEN
                  PERFORM nextval('refused_opens');
                  RAISE EXCEPTION 'this one is refused' USING ERRCODE = '{raise}';
              END IF;
              RETURN NEW;
          END $$;
-         CREATE TRIGGER refuse_open BEFORE INSERT ON sexton.attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()"
+         CREATE TRIGGER refuse_open BEFORE UPDATE OF state ON sexton.executions FOR EACH ROW
+        WHEN (NEW.state = 'running') EXECUTE FUNCTION refuse_open()"
     )
 }
 
@@ -247,7 +249,7 @@ async fn a_permanently_refused_ticket_fails_and_occupies_no_slot() {
 async fn a_temporarily_refused_ticket_waits_and_occupies_no_slot() {
     let (platform, scheduler, worker, wire) = one_is_refused("53100").await;
     others_run(&platform, 1, 20).await;
-    execute(&platform, "DROP TRIGGER refuse_open ON sexton.attempts").await;
+    execute(&platform, "DROP TRIGGER refuse_open ON sexton.executions").await;
     until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 22).await;
     assert_eq!((wire.depth(wire.failed()).await, wire.depth(wire.main()).await), (0, 0));
     assert_sound(&scheduler);

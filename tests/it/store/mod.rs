@@ -1,6 +1,7 @@
 //! The rows' side of the protocol: each fence, each race, on a real PostgreSQL with the instant given.
 
 mod abandoned;
+mod attempt_rows;
 mod dedicated_connection;
 mod exclusive;
 mod fences;
@@ -159,7 +160,7 @@ impl Fixture {
     /// `number:outcome` of its attempts, in order.
     pub(crate) async fn attempts(&self, id: ExecutionId) -> Vec<String> {
         sqlx::query_scalar(
-            "SELECT number || ':' || coalesce(outcome, 'open') FROM sexton.attempts
+            "SELECT number || ':' || coalesce(outcome, 'open') FROM sexton.all_attempts
              WHERE execution_id = $1 ORDER BY number",
         )
         .bind(id.get())

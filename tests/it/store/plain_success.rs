@@ -13,7 +13,7 @@ async fn rows(fixture: &Fixture, id: ExecutionId) -> (Value, Value) {
     sqlx::query_as(
         "SELECT to_jsonb(e) - '{id, execution_key, idempotency_key, started_at, claimed_at}'::text[],
                 to_jsonb(a) - '{execution_id, opened_at}'::text[]
-         FROM sexton.executions e JOIN sexton.attempts a ON a.execution_id = e.id WHERE e.id = $1",
+         FROM sexton.executions e JOIN sexton.all_attempts a ON a.execution_id = e.id WHERE e.id = $1",
     )
     .bind(id.get())
     .fetch_one(fixture.db.pool())

@@ -123,6 +123,11 @@ async fn attempt_durations_are_read_from_a_job_s_last_executions_only() {
     assert_reads_few(&db, RUN_TIMES, 700.0, bind).await;
     let plan = explain(&db, RUN_TIMES, false, bind).await.to_string();
     assert!(plan.contains("attempts_pkey") && !plan.contains("Seq Scan"), "{plan}");
+    let of_one = "SELECT a.worker_id FROM sexton.all_attempts a WHERE a.execution_id = $1
+                  ORDER BY a.number DESC LIMIT 1";
+    let bind: Bind<'_> = &|query| query.bind(jobs[0]);
+    let plan = explain(&db, of_one, false, bind).await.to_string();
+    assert!(plan.contains("attempts_pkey") && !plan.contains("Seq Scan"), "{plan}");
     let times = sexton_store::jobs::list_run_times(db.store(), &jobs).await.unwrap();
     assert_eq!(times.len(), 1, "the others never ran");
     assert_eq!((times[0].0, times[0].1.runs, times[0].1.p95.as_secs()), (jobs[0], 200, 1));

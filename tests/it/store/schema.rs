@@ -104,7 +104,7 @@ async fn migrations_go_down_and_up_again_and_twice_changes_nothing() {
     let migrator = migrator().await.unwrap();
     migrator.undo(db.pool(), 0).await.unwrap();
     let left: i64 = sqlx::query_scalar(
-        "SELECT (SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'S') AND relname <> '_sqlx_migrations'
+        "SELECT (SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'S', 'v') AND relname <> '_sqlx_migrations'
                  AND relnamespace = 'sexton'::regnamespace)
               + (SELECT count(*) FROM pg_proc WHERE pronamespace = 'sexton'::regnamespace)",
     )

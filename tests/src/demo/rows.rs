@@ -107,7 +107,7 @@ pub(super) async fn executions(pool: &PgPool) -> Result<BTreeMap<Uuid, Execution
                 a.finished_at AS ended_at, a.outcome, a.error_message AS message
          FROM sexton.executions e
          JOIN sexton.jobs j ON j.id = e.job_id
-         LEFT JOIN sexton.attempts a ON a.execution_id = e.id
+         LEFT JOIN sexton.all_attempts a ON a.execution_id = e.id
          LEFT JOIN sexton.instances i ON i.id = a.worker_id
          ORDER BY e.id, a.number LIMIT $1",
     )
@@ -155,9 +155,9 @@ impl Row {
 pub(super) async fn totals(pool: &PgPool) -> Result<Totals> {
     let totals = sqlx::query_as(
         "SELECT (SELECT count(*) FROM sexton.executions) AS executions,
-                (SELECT count(*) FROM sexton.attempts) AS attempts,
-                (SELECT count(*) FROM sexton.attempts WHERE outcome = 'lost') AS lost_attempts,
-                (SELECT count(DISTINCT a.execution_id) FROM sexton.attempts a JOIN sexton.attempts b
+                (SELECT count(*) FROM sexton.all_attempts) AS attempts,
+                (SELECT count(*) FROM sexton.all_attempts WHERE outcome = 'lost') AS lost_attempts,
+                (SELECT count(DISTINCT a.execution_id) FROM sexton.all_attempts a JOIN sexton.all_attempts b
                      ON b.execution_id = a.execution_id AND b.number > a.number
                     AND b.opened_at < coalesce(a.finished_at, 'infinity')) AS overlapping,
                 (SELECT count(*) - count(DISTINCT (job_id, execution_key)) FROM sexton.executions)

@@ -152,7 +152,7 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
                 array(SELECT o.first_line FROM sexton.attempt_output o
                       WHERE (o.execution_id, o.number) = (a.execution_id, a.number)
                       ORDER BY o.first_line) AS output
-         FROM sexton.attempts a",
+         FROM sexton.all_attempts a",
     )
     .fetch_all(pool)
     .await?;

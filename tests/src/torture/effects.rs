@@ -39,7 +39,7 @@ pub(super) async fn entries(pool: &PgPool) -> Result<Vec<Entry>> {
         "SELECT f.key, coalesce(e.id, gen_random_uuid()), coalesce(a.number, 0)
          FROM torture_effects f
          LEFT JOIN sexton.executions e ON e.idempotency_key = f.key
-         LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.outcome = 'succeeded'",
+         LEFT JOIN sexton.all_attempts a ON a.execution_id = e.id AND a.outcome = 'succeeded'",
     );
     let rows = timeout(QUERY_TIMEOUT, rows.fetch_all(pool)).await??;
     let both = |(key, execution, attempt): (String, Uuid, i32)| {

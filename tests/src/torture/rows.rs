@@ -106,7 +106,7 @@ pub(super) async fn evidence(pool: &PgPool, since: Option<DateTime<Utc>>) -> Res
         "SELECT e.id FROM sexton.executions e
          WHERE e.state = 'succeeded' AND e.claimed_at > now() - interval '1 day'
            AND e.outcome IS DISTINCT FROM 'verified'
-           AND NOT EXISTS (SELECT FROM sexton.attempts a
+           AND NOT EXISTS (SELECT FROM sexton.all_attempts a
                            WHERE a.execution_id = e.id AND a.outcome = 'succeeded')",
     )
     .fetch_all(pool)
@@ -178,9 +178,9 @@ async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>
     let rows: Vec<Row> = sqlx::query_as(
         "SELECT a.execution_id, a.number, a.opened_at, a.outcome, p.finished_at, p.outcome,
                 j.retry_delay_ms
-         FROM sexton.attempts a
+         FROM sexton.all_attempts a
          JOIN sexton.executions e ON e.id = a.execution_id JOIN sexton.jobs j ON j.id = e.job_id
-         LEFT JOIN LATERAL (SELECT b.finished_at, b.outcome FROM sexton.attempts b
+         LEFT JOIN LATERAL (SELECT b.finished_at, b.outcome FROM sexton.all_attempts b
                             WHERE b.execution_id = a.execution_id AND b.number < a.number
                             ORDER BY b.number DESC LIMIT 1) p ON true
          -- A question is no run of what it asks about.
@@ -229,14 +229,15 @@ pub(super) async fn cursor(pool: &PgPool) -> Result<Option<DateTime<Utc>>> {
 pub(super) async fn counts(pool: &PgPool, ledger: &[Entry]) -> Result<Counts> {
     let (executions, attempts): (i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM sexton.executions WHERE state <> 'skipped'),
-                (SELECT count(*) FROM sexton.attempts)",
+                (SELECT count(*) FROM sexton.all_attempts)",
     )
     .fetch_one(pool)
     .await?;
-    let lost: Vec<(Uuid, i32)> =
-        sqlx::query_as("SELECT execution_id, number FROM sexton.attempts WHERE outcome = 'lost'")
-            .fetch_all(pool)
-            .await?;
+    let lost: Vec<(Uuid, i32)> = sqlx::query_as(
+        "SELECT execution_id, number FROM sexton.all_attempts WHERE outcome = 'lost'",
+    )
+    .fetch_all(pool)
+    .await?;
     let lost: HashSet<(Uuid, i32)> = lost.into_iter().collect();
     let begins = || {
         ledger.iter().filter_map(|entry| match entry {

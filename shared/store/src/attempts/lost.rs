@@ -173,7 +173,8 @@ pub async fn settle(
                                  $10::uuid[], $11::timestamptz[], $12::bigint[], $13::timestamptz[])
                  AS r (id, attempt, state, wait_ms, crashes, token, lease_until, written_by, server)),
         l AS MATERIALIZED (
-            SELECT r.*, CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
+            SELECT r.*, e.worker_id, e.lease_ms,
+                   coalesce(e.started_at, e.claimed_at) AS started_at, CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
                              ELSE r.state END AS becomes
             FROM sexton.executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.state = 'running'
@@ -186,7 +187,7 @@ pub async fn settle(
             UPDATE sexton.executions e SET
                 state = l.becomes, rev = e.rev + 1,
                 attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
-                worker_id = NULL, open_token = NULL, lease_until = NULL,
+                worker_id = NULL, open_token = NULL, lease_until = NULL, lease_ms = NULL,
                 next_attempt_at = CASE WHEN l.becomes = 'retrying'
                     THEN coalesce($7, now()) + l.wait_ms * interval '1 millisecond' END,
                 finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($7, now()) END,
@@ -200,19 +201,28 @@ pub async fn settle(
                     || CASE WHEN l.becomes = 'failed' THEN (
                         SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
                             format('attempt %s %s on %s, begun %s%s', t.number,
-                                   replace(coalesce(t.outcome, 'lost'), '_', ' '),
+                                   replace(t.outcome, '_', ' '),
                                    coalesce(i.name, t.worker_id::text),
                                    to_char(t.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'),
                                    ', signal ' || t.signal), '; ' ORDER BY t.number)
-                        FROM (SELECT * FROM sexton.attempts c WHERE c.execution_id = l.id
-                                AND (c.number = l.attempt OR c.outcome IN ('lost', 'out_of_memory'))
-                              ORDER BY c.number DESC LIMIT least(l.crashes, 5)) t
+                        FROM (SELECT l.attempt AS number, 'lost' AS outcome, l.worker_id, l.started_at AS opened_at,
+                                     NULL::integer AS signal
+                              UNION ALL
+                              SELECT c.number, c.outcome, c.worker_id, c.opened_at, c.signal FROM sexton.attempts c
+                              WHERE c.execution_id = l.id AND c.number <> l.attempt
+                                AND c.outcome IN ('lost', 'out_of_memory')
+                              ORDER BY number DESC LIMIT least(l.crashes, 5)) t
                         LEFT JOIN sexton.instances i ON i.id = t.worker_id) ELSE '' END
             FROM l WHERE e.id = l.id RETURNING e.id),
         a AS (
-            UPDATE sexton.attempts t SET finished_at = coalesce($7, now()), outcome = 'lost',
-                error_class = 'lost', error_message = $8
-            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
+            INSERT INTO sexton.attempts AS t (execution_id, number, worker_id, lease_ms, opened_at, finished_at,
+                                       outcome, error_class, error_message)
+            SELECT l.id, l.attempt, l.worker_id, l.lease_ms, l.started_at, coalesce($7, now()), 'lost', 'lost', $8
+            FROM l
+            ON CONFLICT (execution_id, number) DO UPDATE SET finished_at = EXCLUDED.finished_at,
+                outcome = EXCLUDED.outcome, error_class = EXCLUDED.error_class,
+                error_message = EXCLUDED.error_message
+            WHERE t.outcome IS NULL)
         SELECT id AS "id!" FROM u"#,
         &ids,
         &attempts,

@@ -1,9 +1,9 @@
 //! Open: turns tickets into running attempts.
 //!
 //! One statement for a batch of tickets of distinct executions. It changes exactly the rows whose attempt number is
-//! the ticket's, that have a ticket and are due, and inserts their attempt rows; both or neither. A firing that no
-//! worker has begun and that has become too old for its job is skipped by the same statement instead: of two workers
-//! one skips it, and no skipped firing is opened. A ticket's token shows whether it won, so a worker can ask again
+//! the ticket's, that have a ticket and are due. Until the attempt ends, the execution's row is all that is written of
+//! it. A firing that no worker has begun and that has become too old for its job is skipped by the same statement
+//! instead: of two workers one skips it, and no skipped firing is opened. A ticket's token shows whether it won, so a worker can ask again
 //! after a lost answer. A crash after the statement leaves a running attempt without a worker: its lease is not
 //! renewed, and the rescuer ends it as lost.
 
@@ -147,6 +147,7 @@ pub async fn open(
                 open_token = CASE WHEN NOT l.stale THEN l.token END,
                 lease_until = CASE WHEN NOT l.stale
                     THEN coalesce($6, now()) + l.lease_ms * interval '1 millisecond' END,
+                lease_ms = CASE WHEN NOT l.stale THEN l.lease_ms END,
                 started_at = CASE WHEN NOT l.stale THEN coalesce($6, now()) END,
                 finished_at = CASE WHEN l.stale THEN coalesce($6, now()) END, next_attempt_at = NULL,
                 ticket_published_at = coalesce(e.ticket_published_at, $6, now()),
@@ -163,9 +164,6 @@ pub async fn open(
                       e.timeouts_used, e.crashes_used, e.snoozes_used, e.max_crashes, l.was, l.stale, l.token,
                       l.job_name, l.timeout_ms, l.max_retries, l.max_timeouts, l.retry_delay_ms,
                       l.retry_multiplier, l.retry_max_delay_ms, l.retry_jitter, l.permanent_classes, l.lease_ms),
-        a AS (
-            INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, lease_ms)
-            SELECT u.id, u.attempt, $4, u.started_at, u.lease_ms FROM u WHERE NOT u.stale),
         o AS (
             INSERT INTO sexton.operator_actions (at, actor, action, job_id, execution_id, before, after)
             SELECT u.started_at, $7, 'hand_requeue', u.job_id, u.id,
@@ -232,14 +230,13 @@ pub async fn recover(
                e.task_type, e.target, e.params, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
                -- As it was opened, since that is what it is judged by, whatever the job says by now.
-               coalesce(a.lease_ms, j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
+               coalesce(e.lease_ms, j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
                e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM sexton.executions e
         JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
         JOIN sexton.jobs j ON j.id = e.job_id
-        LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number = e.attempt
         WHERE e.state = 'running' AND e.attempt = r.attempt AND e.open_token = r.token"#,
         &ids,
         &attempts,

@@ -66,7 +66,8 @@ pub async fn write(
                                  $6::jsonb[])
                  AS r (id, attempt, token, above, below, progress)),
         l AS MATERIALIZED (
-            SELECT r.* FROM sexton.executions e JOIN r ON r.id = e.id
+            SELECT r.*, e.worker_id, e.lease_ms,
+                   coalesce(e.started_at, e.claimed_at) AS started_at FROM sexton.executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         c AS (
@@ -83,9 +84,19 @@ pub async fn write(
             DELETE FROM sexton.attempt_output o USING l
             WHERE o.execution_id = l.id AND o.number = l.attempt
               AND o.first_line > l.above AND o.first_line < l.below),
+        -- An attempt with output has its row from the first of it on. Without progress a row that is there stays
+        -- untouched.
+        a AS (
+            INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at)
+            SELECT l.id, l.attempt, l.worker_id, l.lease_ms, l.started_at FROM l
+            WHERE l.progress IS NULL
+              AND NOT EXISTS (SELECT FROM sexton.attempts t WHERE t.execution_id = l.id AND t.number = l.attempt)
+            ON CONFLICT DO NOTHING),
         p AS (
-            UPDATE sexton.attempts t SET progress = l.progress FROM l
-            WHERE l.progress IS NOT NULL AND t.execution_id = l.id AND t.number = l.attempt)
+            INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at, progress)
+            SELECT l.id, l.attempt, l.worker_id, l.lease_ms, l.started_at, l.progress FROM l
+            WHERE l.progress IS NOT NULL
+            ON CONFLICT (execution_id, number) DO UPDATE SET progress = EXCLUDED.progress)
         SELECT id AS "id!" FROM l"#,
         &ids,
         &attempts,
@@ -203,9 +214,9 @@ pub async fn list_attempt_statuses(
 ) -> Result<Option<(String, Vec<AttemptStatus>)>, StoreError> {
     let rows = sqlx::query!(
         r#"-- output_stages
-        SELECT e.state, a.number AS "number?", a.outcome
+        SELECT e.state, a.number AS "number?", a.outcome AS "outcome?"
         FROM sexton.executions e
-        LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number >= $2
+        LEFT JOIN sexton.all_attempts a ON a.execution_id = e.id AND a.number >= $2
         WHERE e.id = $1 ORDER BY a.number LIMIT $3"#,
         id,
         from,

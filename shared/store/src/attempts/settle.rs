@@ -211,7 +211,8 @@ async fn run(
         l AS MATERIALIZED (
             SELECT r.id, r.attempt, r.token, r.state, r.wait_ms, r.retries, r.crashes, r.exit_code,
                    r.signal, r.progress, r.result, r.timeouts, r.above, r.below, r.snoozes,
-                   r.fingerprint,
+                   r.fingerprint, e.worker_id, e.lease_ms,
+                   coalesce(e.started_at, e.claimed_at) AS started_at,
                    -- What was replaced does not succeed, however well its task has ended.
                    CASE WHEN e.replaced_by IS NOT NULL
                           OR r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
@@ -231,7 +232,7 @@ async fn run(
             UPDATE sexton.executions e SET
                 state = l.becomes, rev = e.rev + 1,
                 attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
-                worker_id = NULL, open_token = NULL, lease_until = NULL,
+                worker_id = NULL, open_token = NULL, lease_until = NULL, lease_ms = NULL,
                 next_attempt_at = CASE WHEN l.becomes = 'retrying'
                     THEN coalesce($15, statement_timestamp()) + l.wait_ms * interval '1 millisecond' END,
                 finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($15, statement_timestamp()) END,
@@ -250,23 +251,32 @@ async fn run(
                     THEN l.message ELSE left(l.message, 250) || (
                         SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
                             format('attempt %s %s on %s, begun %s%s', t.number,
-                                   replace(coalesce(t.outcome, l.outcome), '_', ' '),
+                                   replace(t.outcome, '_', ' '),
                                    coalesce(i.name, t.worker_id::text),
                                    to_char(t.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'),
-                                   ', signal ' || coalesce(t.signal, CASE WHEN t.number = l.attempt
-                                                                     THEN l.signal END)),
+                                   ', signal ' || t.signal),
                             '; ' ORDER BY t.number)
-                        FROM (SELECT * FROM sexton.attempts c WHERE c.execution_id = l.id
-                                AND (c.number = l.attempt OR c.outcome IN ('lost', 'out_of_memory'))
-                              ORDER BY c.number DESC LIMIT least(l.crashes, 5)) t
+                        FROM (SELECT l.attempt AS number, l.outcome AS outcome, l.worker_id, l.started_at AS opened_at,
+                                     l.signal AS signal
+                              UNION ALL
+                              SELECT c.number, c.outcome, c.worker_id, c.opened_at, c.signal FROM sexton.attempts c
+                              WHERE c.execution_id = l.id AND c.number <> l.attempt
+                                AND c.outcome IN ('lost', 'out_of_memory')
+                              ORDER BY number DESC LIMIT least(l.crashes, 5)) t
                         LEFT JOIN sexton.instances i ON i.id = t.worker_id) END,
                 result = CASE WHEN l.becomes = 'succeeded' THEN l.result END
             FROM l WHERE e.id = l.id RETURNING e.*),
         a AS (
-            UPDATE sexton.attempts t SET finished_at = coalesce($15, statement_timestamp()), outcome = l.outcome,
-                error_class = l.class, error_message = l.message, exit_code = l.exit_code,
-                signal = l.signal, progress = coalesce(l.progress, t.progress), result = l.result
-            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt),
+            INSERT INTO sexton.attempts AS t (execution_id, number, worker_id, lease_ms, opened_at, finished_at,
+                                       outcome, error_class, error_message, exit_code, signal, result, progress)
+            SELECT l.id, l.attempt, l.worker_id, l.lease_ms, l.started_at, coalesce($15, statement_timestamp()),
+                   l.outcome, l.class, l.message, l.exit_code, l.signal, l.result, l.progress
+            FROM l
+            ON CONFLICT (execution_id, number) DO UPDATE SET finished_at = EXCLUDED.finished_at,
+                outcome = EXCLUDED.outcome, error_class = EXCLUDED.error_class,
+                error_message = EXCLUDED.error_message, exit_code = EXCLUDED.exit_code, signal = EXCLUDED.signal,
+                result = EXCLUDED.result, progress = coalesce(EXCLUDED.progress, t.progress)
+            WHERE t.outcome IS NULL),
         c AS (
             INSERT INTO sexton.attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
                                         from_at, to_at, content)

@@ -9,7 +9,8 @@ SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execut
        e.waits, e.admitted_at, e.replaced_by,
        (SELECT a.progress FROM sexton.attempts a WHERE e.state = 'running' AND a.execution_id = e.id
            AND a.number = e.attempt) AS progress,
-       (SELECT CASE WHEN count(*) > 0 OR e.started_at IS NULL THEN count(*) END
+       (SELECT CASE WHEN e.state = 'running' THEN count(*) FILTER (WHERE a.number <> e.attempt) + 1
+                    WHEN count(*) > 0 OR e.started_at IS NULL THEN count(*) END
         FROM sexton.attempts a WHERE a.execution_id = e.id) AS attempts_made
 FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
 WHERE e.id = ANY ($1)

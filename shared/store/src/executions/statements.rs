@@ -36,7 +36,7 @@ macro_rules! executions {
                               IS DISTINCT FROM m ->> 'value'))
                    AND ($11::text IS NULL OR (
                         SELECT coalesce(i.name, a.worker_id::text) = $11 OR a.worker_id::text = lower($11)
-                        FROM sexton.attempts a LEFT JOIN sexton.instances i ON i.id = a.worker_id
+                        FROM sexton.all_attempts a LEFT JOIN sexton.instances i ON i.id = a.worker_id
                         WHERE a.execution_id = e.id ORDER BY a.number DESC LIMIT 1))
                    AND ($12::text IS NULL OR (e.error_message IS NOT NULL AND
                         to_tsvector('simple', regexp_replace(left(e.error_message, 4000),

@@ -82,8 +82,8 @@ impl PlatformRole {
 const VIEWER_GRANTS: [&str; 2] =
     ["GRANT USAGE ON SCHEMA sexton TO %1$I", "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I"];
 
-/// What the commands of `sexton` write, and what the triggers of those tables write with the caller's rights. A claim,
-/// an attempt and what retention has done are the programs' alone.
+/// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
+/// an attempt with its end, and what retention has done are the programs' alone.
 const OPERATOR_WRITES: [(&str, &[&str]); 15] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
@@ -216,7 +216,7 @@ async fn hand_over(tx: &mut Transaction<'static, Postgres>, owner: &str) -> Resu
         WHERE nspname = 'sexton' AND nspowner <> o.oid
         UNION ALL
         SELECT format('ALTER TABLE sexton.%I OWNER TO %I', relname, $1) FROM pg_class, o
-        WHERE relnamespace = to_regnamespace('sexton') AND relkind = 'r' AND relowner <> o.oid
+        WHERE relnamespace = to_regnamespace('sexton') AND relkind IN ('r', 'v') AND relowner <> o.oid
         UNION ALL
         SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, $1) FROM pg_proc p, o
         WHERE pronamespace = to_regnamespace('sexton') AND proowner <> o.oid",

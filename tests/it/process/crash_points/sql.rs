@@ -50,5 +50,5 @@ async fn worker_sql_committed() {
     assert_eq!(scene.effects().await, 1);
     scene.ends(scene.successors(), "worker.sql_committed", done, [0, 0]).await;
     assert_eq!(scene.effects().await, 1);
-    assert_eq!(count(&scene.platform, "sexton.attempts").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.all_attempts").await, 1);
 }

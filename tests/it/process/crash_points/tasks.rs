@@ -88,7 +88,7 @@ async fn worker_stopping() {
     let seen = async || successors.worker.log().contains("a ticket opened nothing").then_some(());
     scene.platform.eventually("the spent ticket has been seen", FINAL_TIMEOUT, seen).await;
     scene.ends(successors, "worker.stopping", "state = 'cancelled'", [1, 0]).await;
-    assert_eq!(count(&scene.platform, "sexton.attempts").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.all_attempts").await, 1);
 }
 
 #[tokio::test]
@@ -112,12 +112,15 @@ async fn worker_late() {
     scene.begun().await;
     doomed.pause();
     let mut other = scene.platform.start_scheduler("s1", &[]).unwrap();
-    until(&scene.platform, "sexton.attempts WHERE outcome = 'lost'", 1).await;
+    until(&scene.platform, "sexton.all_attempts WHERE outcome = 'lost'", 1).await;
     other.kill();
     doomed.resume();
     died(&mut doomed, "worker.late").await;
     scene.holds("state = 'retrying' AND attempt = 2", 1).await;
-    assert_eq!(count(&scene.platform, "sexton.attempts WHERE late_outcome IS NOT NULL").await, 1);
+    assert_eq!(
+        count(&scene.platform, "sexton.all_attempts WHERE late_outcome IS NOT NULL").await,
+        1
+    );
     scene.time_passes().await;
     scene.ends(scene.successors(), "worker.late", DONE_AT_SECOND, [2, 1]).await;
 }

@@ -16,7 +16,7 @@ async fn worker_skipped() {
     scene.holds("state = 'skipped' AND skip_reason = 'stale' AND finished_at IS NOT NULL", 1).await;
     scene.waits(scene.wire.main(), 1).await;
     scene.ends(scene.successors(), "worker.skipped", "state = 'skipped'", [0, 0]).await;
-    assert_eq!(count(&scene.platform, "sexton.attempts").await, 0);
+    assert_eq!(count(&scene.platform, "sexton.all_attempts").await, 0);
     let shown = scene.platform.sexton(&["executions", "list", "--job", JOB]).await;
     assert!(shown.stdout.contains("stale"), "{shown}");
 }

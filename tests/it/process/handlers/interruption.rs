@@ -34,7 +34,7 @@ async fn a_handler_over_its_timeout_costs_a_timeout_and_no_retry() {
     let done = "sexton.executions WHERE state = 'succeeded' AND attempt = 2 AND timeouts_used = 1
                 AND retries_used = 0";
     shop.until(done, 2).await;
-    assert_eq!(shop.count("sexton.attempts WHERE number = 1 AND outcome = 'timeout'").await, 2);
+    assert_eq!(shop.count("sexton.all_attempts WHERE number = 1 AND outcome = 'timeout'").await, 2);
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_stopping_worker_interrupts_its_handlers_at_no_cost() {
         let waits =
             format!("sexton.executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
         assert_eq!(shop.count(&waits).await, 1, "{what}");
-        assert_eq!(shop.count("sexton.attempts WHERE outcome = 'interrupted'").await, 1);
+        assert_eq!(shop.count("sexton.all_attempts WHERE outcome = 'interrupted'").await, 1);
         let _other = shop.platform.start_handlers("w2", &[]).unwrap();
         shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     }
@@ -67,7 +67,7 @@ async fn blocked_handler_threads_delay_no_lease_renewal() {
         8,
     )
     .await;
-    assert_eq!(shop.count("sexton.attempts").await, 8);
+    assert_eq!(shop.count("sexton.all_attempts").await, 8);
 }
 
 /// All of its two threads.

@@ -36,7 +36,8 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
     .await;
     shop.until("sexton.executions WHERE state = 'failed' AND attempt = 2 AND retries_used = 0", 2)
         .await;
-    let attempts = |condition: &str| format!("sexton.attempts WHERE number = 1 AND {condition}");
+    let attempts =
+        |condition: &str| format!("sexton.all_attempts WHERE number = 1 AND {condition}");
     for condition in [
         "outcome = 'error' AND error_class = 'error' AND error_message LIKE 'No such file%'",
         "outcome = 'error' AND error_message = 'the till is shut'",
@@ -50,7 +51,7 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
     }
     // The job's own delay is 1 s.
     let waited =
-        "sexton.attempts a JOIN sexton.attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2
+        "sexton.all_attempts a JOIN sexton.all_attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2
         AND a.error_message = 'the till is shut' AND b.opened_at - a.finished_at >= interval '4 s'";
     assert_eq!(shop.count(waited).await, 1);
     // Its panic is in its output and nowhere else; the worker lives, with all its slots.
@@ -70,10 +71,10 @@ async fn a_snoozed_handler_is_run_later_at_no_cost_and_is_counted() {
     let done = "sexton.executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 3
         AND retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
     shop.until(done, 1).await;
-    let snoozed = "sexton.attempts WHERE outcome = 'snoozed' AND error_class = 'snoozed'
+    let snoozed = "sexton.all_attempts WHERE outcome = 'snoozed' AND error_class = 'snoozed'
         AND error_message = 'the task asked to be run again in 1s'";
     assert_eq!(shop.count(snoozed).await, 3);
-    let early = "sexton.attempts a JOIN sexton.attempts b ON b.number = a.number + 1
+    let early = "sexton.all_attempts a JOIN sexton.all_attempts b ON b.number = a.number + 1
         WHERE b.opened_at - a.finished_at < interval '1 s'";
     assert_eq!(shop.count(early).await, 0, "each waited for as long as it had asked");
     let shown = shop.platform.sexton(&["executions", "show", &id]).await;

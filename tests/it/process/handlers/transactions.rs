@@ -53,7 +53,7 @@ async fn a_handler_that_commits_by_itself_and_fails_is_not_run_again() {
     let refused = "sexton.executions WHERE state = 'failed'
         AND error_class = 'invalid_transaction_termination'";
     shop.until(refused, 1).await;
-    assert_eq!(shop.count("sexton.attempts").await, 1);
+    assert_eq!(shop.count("sexton.all_attempts").await, 1);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_timeout_is_noticed_during_the_check_of_deferred_constraints() {
     asking(&shop).await;
     let _worker = shop.worker(&[]);
     run(&shop, &[INSERT], false).await;
-    shop.until("sexton.attempts WHERE number = 1 AND outcome = 'timeout'", 1).await;
+    shop.until("sexton.all_attempts WHERE number = 1 AND outcome = 'timeout'", 1).await;
     until_running(&shop, "SET CONSTRAINTS", 0).await;
     assert_eq!(shop.count("effects").await, 0);
 }
@@ -180,7 +180,7 @@ async fn a_handler_that_does_not_complete_in_its_transaction_is_warned() {
     let refused = "sexton.executions WHERE state = 'failed'
         AND error_class = 'invalid_transaction_termination'";
     shop.until(refused, 1).await;
-    assert_eq!(shop.count("sexton.attempts").await, 2);
+    assert_eq!(shop.count("sexton.all_attempts").await, 2);
     // And nobody else is warned.
     run(&shop, &[INSERT], false).await;
     shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
@@ -216,6 +216,6 @@ async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_a
         )
         .await;
         assert_eq!(shop.count("effects").await, 1, "{point}");
-        assert_eq!(shop.count("sexton.attempts").await, attempts, "{point}");
+        assert_eq!(shop.count("sexton.all_attempts").await, attempts, "{point}");
     }
 }

@@ -50,7 +50,7 @@ async fn due(scene: &Scene, id: &str) -> Due {
     )
     .await;
     let row = "SELECT a.opened_at, a.finished_at, e.next_attempt_at
-               FROM sexton.executions e JOIN sexton.attempts a ON a.execution_id = e.id WHERE e.id = $1::uuid";
+               FROM sexton.executions e JOIN sexton.all_attempts a ON a.execution_id = e.id WHERE e.id = $1::uuid";
     sqlx::query_as(row).bind(id).fetch_one(scene.platform.store().pool()).await.unwrap()
 }
 
@@ -86,7 +86,7 @@ async fn both_forms_of_retry_after_are_the_shortest_wait_of_the_row() {
     let id = scene.trigger("soon").await;
     scene.ends(&id, "succeeded").await;
     let early = format!(
-        "sexton.attempts a JOIN sexton.attempts b USING (execution_id) WHERE a.execution_id = '{id}'
+        "sexton.all_attempts a JOIN sexton.all_attempts b USING (execution_id) WHERE a.execution_id = '{id}'
          AND a.number = 1 AND b.number = 2 AND b.opened_at < a.finished_at + interval '2 s'"
     );
     assert_eq!(count(&scene.platform, &early).await, 0);

@@ -34,7 +34,7 @@ async fn a_statement_s_end_is_recorded_as_its_end_and_not_as_its_beginning() {
         1
     );
     assert_eq!(
-        bank.count(&format!("sexton.attempts WHERE finished_at - opened_at >= {long}")).await,
+        bank.count(&format!("sexton.all_attempts WHERE finished_at - opened_at >= {long}")).await,
         1
     );
 }
@@ -131,8 +131,11 @@ async fn a_lock_timeout_is_retried_later() {
     sqlx::query("UPDATE stock SET n = 10").execute(&mut *other).await.unwrap();
     let _worker = bank.worker(&[]);
     bank.trigger("k").await;
-    bank.until("sexton.attempts WHERE outcome = 'error' AND error_class = 'lock_not_available'", 1)
-        .await;
+    bank.until(
+        "sexton.all_attempts WHERE outcome = 'error' AND error_class = 'lock_not_available'",
+        1,
+    )
+    .await;
     other.commit().await.unwrap();
     bank.until("sexton.executions WHERE state = 'succeeded'", 1).await;
     assert_eq!(bank.count("stock WHERE n = 11").await, 1);
@@ -160,7 +163,8 @@ async fn a_deadlock_rolls_the_task_back_and_retries_it() {
     sqlx::query("UPDATE stock SET n = 10 WHERE id = 1").execute(&mut *other).await.unwrap();
     other.commit().await.unwrap();
     bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    bank.until("sexton.attempts WHERE number = 1 AND error_class = 'deadlock_detected'", 1).await;
+    bank.until("sexton.all_attempts WHERE number = 1 AND error_class = 'deadlock_detected'", 1)
+        .await;
     assert_eq!(bank.count("stock WHERE n = 11").await, 2);
 }
 
@@ -187,7 +191,7 @@ async fn session_settings_of_a_statement_do_not_leak_into_the_settlement_or_the_
         bank.until("sexton.executions WHERE state IN ('running', 'pending')", 0).await;
     }
     bank.until("sexton.executions WHERE state = 'succeeded'", 3).await;
-    bank.until("sexton.attempts WHERE outcome = 'succeeded'", 3).await;
+    bank.until("sexton.all_attempts WHERE outcome = 'succeeded'", 3).await;
     assert_eq!(bank.count("seen").await, 3);
     assert_eq!(bank.count("(SELECT DISTINCT * FROM seen) s WHERE temporary = 0").await, 1);
     bank.until("pg_locks WHERE locktype = 'advisory' AND objid = 4891", 0).await;

@@ -34,7 +34,7 @@ async fn a_statement_over_its_own_or_its_attempt_s_limit_times_out() {
         let _worker = bank.worker(&[]);
         bank.trigger("k").await;
         bank.until("sexton.executions WHERE state = 'failed'", 1).await;
-        bank.until("sexton.attempts WHERE outcome = 'timeout' AND error_class = 'timeout'", 1)
+        bank.until("sexton.all_attempts WHERE outcome = 'timeout' AND error_class = 'timeout'", 1)
             .await;
         bank.until_running("slow", 0).await;
         assert_eq!(bank.count("effects").await, 0);
@@ -60,7 +60,7 @@ async fn a_stopping_worker_interrupts_its_statement() {
     bank.until_running("slow", 1).await;
     worker.terminate();
     assert!(worker.exit(FINAL_TIMEOUT).await.success());
-    bank.until("sexton.attempts WHERE outcome = 'interrupted'", 1).await;
+    bank.until("sexton.all_attempts WHERE outcome = 'interrupted'", 1).await;
     bank.until("sexton.executions WHERE state = 'retrying' AND retries_used = 0", 1).await;
     bank.until_running("slow", 0).await;
     assert_eq!(bank.count("effects").await, 0);

@@ -27,7 +27,7 @@ async fn a_worker_finds_a_commit_with_a_lost_answer_in_the_row() {
     bank.trigger("next").await;
     bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     assert_eq!(bank.count("effects").await, 2);
-    assert_eq!(bank.count("sexton.attempts WHERE late_outcome IS NOT NULL").await, 0);
+    assert_eq!(bank.count("sexton.all_attempts WHERE late_outcome IS NOT NULL").await, 0);
     let log = worker.log();
     assert_eq!(log.matches("attempt 1 of a.b: succeeded").count(), 2, "{log}");
 }
@@ -55,7 +55,7 @@ async fn a_lost_commit_fails_the_attempt_without_an_effect() {
     proxy.pass();
     worker.resume();
     bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    bank.until("sexton.attempts WHERE number = 1 AND error_class = 'commit_lost'", 1).await;
+    bank.until("sexton.all_attempts WHERE number = 1 AND error_class = 'commit_lost'", 1).await;
     assert_eq!(bank.count("effects").await, 1);
 }
 
@@ -75,7 +75,7 @@ async fn an_overtaken_worker_rolls_its_statement_back() {
     let _other = bank.platform.start_worker("w2", &[]).unwrap();
     bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     frozen.resume();
-    bank.until("sexton.attempts WHERE number = 1 AND late_outcome IS NOT NULL", 1).await;
+    bank.until("sexton.all_attempts WHERE number = 1 AND late_outcome IS NOT NULL", 1).await;
     assert_eq!(bank.count("effects").await, 1);
     assert_eq!(bank.shown().await["result"], "a.b:k");
 }

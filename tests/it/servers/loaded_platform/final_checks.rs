@@ -62,7 +62,7 @@ impl LoadedPlatform {
             self.number("count(*) FROM sexton.executions WHERE state = 'succeeded'").await;
         let ended = self.ledger.keys("end").len() as i64;
         assert_eq!(succeeded, Some(ended), "what succeeded has ended, and the other way round");
-        let attempts = self.number("count(*) FROM sexton.attempts").await.unwrap();
+        let attempts = self.number("count(*) FROM sexton.all_attempts").await.unwrap();
         let begun = self.ledger.lines("begin").len() as i64;
         assert!(begun <= attempts, "{begun} runs of {attempts} attempts");
     }
@@ -107,7 +107,7 @@ impl LoadedPlatform {
     pub(in crate::servers) async fn nothing_stormed(&self) {
         let attempts = self.ledger.lines("begin").len();
         let lost =
-            self.number("count(*) FROM sexton.attempts WHERE outcome = 'lost'").await.unwrap();
+            self.number("count(*) FROM sexton.all_attempts WHERE outcome = 'lost'").await.unwrap();
         let faults = self.faults.get();
         let delivered = self.line(Line::WorkerToBroker).matches();
         println!(

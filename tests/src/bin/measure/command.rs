@@ -97,7 +97,7 @@ fn started_alone() -> Result<f64> {
 async fn as_tasks(platform: &Platform, job: &str) -> Result<Vec<f64>> {
     sqlx::query_scalar(
         "SELECT extract(epoch FROM a.finished_at - a.opened_at)::float8 * 1000
-         FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
+         FROM sexton.all_attempts a JOIN sexton.executions e ON e.id = a.execution_id
               JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = $1",
     )
     .bind(job)

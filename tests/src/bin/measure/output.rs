@@ -114,7 +114,7 @@ async fn took(platform: &Platform, job: &str) -> Result<f64> {
     sqlx::query_scalar(
         "SELECT percentile_cont(0.5) WITHIN GROUP (
                     ORDER BY extract(epoch FROM a.finished_at - a.opened_at)::float8)
-         FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
+         FROM sexton.all_attempts a JOIN sexton.executions e ON e.id = a.execution_id
               JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = $1",
     )
     .bind(job)

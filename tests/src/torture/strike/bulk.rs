@@ -164,7 +164,7 @@ async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Insta
     let paused = until_bulk(arena, &format!("id = {bulk} AND state = 'paused'")).await;
     follows(paused, &format!("bulk {bulk} was not paused by its canary"))?;
     let begun: i64 = sqlx::query_scalar(
-        "SELECT count(DISTINCT execution_id) FROM sexton.attempts
+        "SELECT count(DISTINCT execution_id) FROM sexton.all_attempts
          WHERE execution_id = ANY ($1) AND number > 1",
     )
     .bind(ids)

@@ -134,7 +134,7 @@ async fn answer(
         Program::Worker => {
             let worker = arena.worker_id(Role::Victim).await?.context("a worker without an id")?;
             format!(
-                "e.id = (SELECT execution_id FROM sexton.attempts WHERE worker_id = '{worker}'
+                "e.id = (SELECT execution_id FROM sexton.all_attempts WHERE worker_id = '{worker}'
                          ORDER BY opened_at DESC LIMIT 1)"
             )
         }

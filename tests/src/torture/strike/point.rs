@@ -171,7 +171,7 @@ impl<'a> CrashTarget<'a> {
     async fn last_opened(arena: &mut Arena) -> Result<Vec<Uuid>> {
         let me = arena.worker_id(Role::Victim).await?.context("the worker was not known")?;
         let last = format!(
-            "e.id = (SELECT execution_id FROM sexton.attempts WHERE worker_id = '{me}'
+            "e.id = (SELECT execution_id FROM sexton.all_attempts WHERE worker_id = '{me}'
                      ORDER BY opened_at DESC LIMIT 1)"
         );
         rows::ids(arena.pool(), &last).await

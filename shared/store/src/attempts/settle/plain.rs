@@ -39,7 +39,8 @@ pub(super) async fn settle_plain(
     sqlx::query_scalar!(
         r#"-- settle_plain
         WITH l AS MATERIALIZED (
-            SELECT e.id, e.attempt, r.exit_code
+            SELECT e.id, e.attempt, e.worker_id, e.lease_ms, r.exit_code,
+                   coalesce(e.started_at, e.claimed_at) AS started_at
             FROM sexton.executions e JOIN unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[])
                  AS r (id, attempt, token, exit_code) ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
@@ -48,17 +49,21 @@ pub(super) async fn settle_plain(
         u AS (
             UPDATE sexton.executions e SET
                 state = 'succeeded', rev = e.rev + 1, worker_id = NULL, open_token = NULL,
-                lease_until = NULL, next_attempt_at = NULL,
+                lease_until = NULL, lease_ms = NULL, next_attempt_at = NULL,
                 finished_at = coalesce($5, statement_timestamp()),
                 relay_after = coalesce($5, statement_timestamp()) + $6 * interval '1 millisecond',
                 cancel_requested = false, outcome = 'succeeded', error_class = NULL,
                 error_message = NULL, fingerprint = NULL, result = NULL
             FROM l WHERE e.id = l.id RETURNING e.id),
         a AS (
-            UPDATE sexton.attempts t SET finished_at = coalesce($5, statement_timestamp()), outcome = 'succeeded',
-                error_class = NULL, error_message = NULL, exit_code = l.exit_code, signal = NULL,
-                result = NULL
-            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
+            INSERT INTO sexton.attempts AS t (execution_id, number, worker_id, lease_ms, opened_at, finished_at,
+                                       outcome, exit_code)
+            SELECT l.id, l.attempt, l.worker_id, l.lease_ms, l.started_at, coalesce($5, statement_timestamp()),
+                   'succeeded', l.exit_code
+            FROM l
+            ON CONFLICT (execution_id, number) DO UPDATE SET finished_at = EXCLUDED.finished_at,
+                outcome = EXCLUDED.outcome, exit_code = EXCLUDED.exit_code
+            WHERE t.outcome IS NULL)
         SELECT id FROM u"#,
         &ids,
         &attempts,

@@ -89,13 +89,13 @@ async fn list_missing(
     let rows: Vec<(String, Vec<String>)> = sqlx::query_as(
         "-- doctor_withheld
         WITH n AS (SELECT oid FROM pg_namespace WHERE nspname = 'sexton'),
-             t AS (SELECT c.oid, c.relname::text AS name FROM pg_class c, n
-                   WHERE c.relkind = 'r' AND c.relnamespace = n.oid),
+             t AS (SELECT c.oid, c.relname::text AS name, c.relkind = 'v' AS is_view FROM pg_class c, n
+                   WHERE c.relkind IN ('r', 'v') AND c.relnamespace = n.oid),
              needed (oid, name, privilege) AS (
                  SELECT t.oid, t.name, p.name
                  FROM t, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (name)
                  WHERE p.name = 'SELECT' AND NOT $2
-                    OR $1 AND t.name <> '_sqlx_migrations'
+                    OR $1 AND t.name <> '_sqlx_migrations' AND NOT t.is_view
                        AND NOT (t.name = 'operator_actions' AND p.name IN ('UPDATE', 'DELETE'))
                  UNION ALL
                  SELECT t.oid, t.name, w.privilege

@@ -22,7 +22,7 @@ pub(super) async fn rescued(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.start(arena)?;
     let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let ended = format!(
-        "EXISTS (SELECT FROM sexton.attempts a WHERE a.execution_id = e.id AND a.outcome = 'lost'
+        "EXISTS (SELECT FROM sexton.all_attempts a WHERE a.execution_id = e.id AND a.outcome = 'lost'
                  AND a.finished_at >= '{since}')"
     );
     let executions = rows::ids(arena.pool(), &ended).await?;
