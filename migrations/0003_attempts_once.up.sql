@@ -14,8 +14,8 @@ SELECT execution_id, number, worker_id, lease_ms, opened_at, finished_at, outcom
        exit_code, signal, result, progress, output, late_outcome, late_at
 FROM sexton.attempts
 UNION ALL
-SELECT e.id, e.attempt, e.worker_id, e.lease_ms, coalesce(e.started_at, e.claimed_at), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL
+SELECT e.id, e.attempt, e.worker_id, e.lease_ms, coalesce(e.started_at, e.claimed_at), NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM sexton.executions e
 WHERE e.state = 'running'
   AND NOT EXISTS (SELECT FROM sexton.attempts a WHERE a.execution_id = e.id AND a.number = e.attempt);
@@ -36,8 +36,8 @@ BEGIN
     END IF;
     INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at, finished_at, outcome,
                                  error_class, error_message)
-    VALUES (OLD.id, OLD.attempt, OLD.worker_id, OLD.lease_ms, coalesce(OLD.started_at, OLD.claimed_at), now(), coalesce(NEW.outcome, 'lost'),
-            NEW.error_class, message)
+    VALUES (OLD.id, OLD.attempt, OLD.worker_id, OLD.lease_ms, coalesce(OLD.started_at, OLD.claimed_at), now(),
+            coalesce(NEW.outcome, 'lost'), NEW.error_class, message)
     ON CONFLICT DO NOTHING;
     NEW.lease_ms := NULL;
     RETURN NEW;

@@ -166,21 +166,27 @@ async fn each_attempt_is_judged_by_the_lease_that_it_was_opened_with() {
     }
 }
 
-#[tokio::test]
-async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_clock_agrees() {
-    let f = Fixture::without_broker().await;
-    let job = f.any_job().await;
-    let mut execution = NewExecution::new(job, State::Running, at(0));
+/// A running execution whose `lease_until` is a minute after the open, and whose lease stands in the attempt's row, or nowhere.
+async fn opened_by_an_older_version(f: &Fixture, lease_ms: Option<i64>) -> ExecutionId {
+    let mut execution = NewExecution::new(f.any_job().await, State::Running, at(0));
     execution.lease = TimeDelta::seconds(60);
     let id = f.insert(execution).await;
-    sqlx::raw_sql(
-        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
-         SELECT id, attempt, worker_id, started_at FROM sexton.executions;
-         UPDATE sexton.executions SET lease_ms = NULL",
+    sqlx::query(
+        "WITH e AS (UPDATE sexton.executions SET lease_ms = NULL RETURNING id, attempt, worker_id, started_at)
+         INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at)
+         SELECT id, attempt, worker_id, $1, started_at FROM e",
     )
+    .bind(lease_ms)
     .execute(f.db.pool())
     .await
     .unwrap();
+    id
+}
+
+#[tokio::test]
+async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_clock_agrees() {
+    let f = Fixture::without_broker().await;
+    let id = opened_by_an_older_version(&f, None).await;
     let observer = Observer::new(&f, &Arc::default());
     observer.round(0, 3_600).await;
     // Nobody knows the lease. From its opening to its end it is a minute, so it is not longer.
@@ -193,18 +199,7 @@ async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_cl
 #[tokio::test]
 async fn an_attempt_that_the_version_before_opened_is_judged_by_the_lease_in_its_row() {
     let f = Fixture::without_broker().await;
-    let job = f.any_job().await;
-    let mut execution = NewExecution::new(job, State::Running, at(0));
-    execution.lease = TimeDelta::seconds(60);
-    let id = f.insert(execution).await;
-    sqlx::raw_sql(
-        "INSERT INTO sexton.attempts (execution_id, number, worker_id, lease_ms, opened_at)
-         SELECT id, attempt, worker_id, 30000, started_at FROM sexton.executions;
-         UPDATE sexton.executions SET lease_ms = NULL",
-    )
-    .execute(f.db.pool())
-    .await
-    .unwrap();
+    let id = opened_by_an_older_version(&f, Some(30_000)).await;
     let observer = Observer::new(&f, &Arc::default());
     observer.round(0, 0).await;
     assert_eq!(observer.round(29_999, 0).await.found, 0);

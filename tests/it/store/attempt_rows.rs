@@ -73,6 +73,19 @@ fn ended(outcome: &str) -> [(i32, Option<String>); 1] {
     [(1, Some(outcome.to_owned()))]
 }
 
+/// Records another end of attempt 1, as only a change by hand leaves it.
+async fn timed_out_by_hand(fixture: &Fixture, id: ExecutionId) {
+    sqlx::query(
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
+         VALUES ($1, 1, gen_random_uuid(), $2, $2, 'timeout')",
+    )
+    .bind(id.get())
+    .bind(at(0))
+    .execute(fixture.db.pool())
+    .await
+    .unwrap();
+}
+
 /// Output of one line, and a progress.
 fn part(text: &str) -> OutputPart {
     let line = Line { at: at(1), stream: Stream::Stdout, text: text.to_owned() };
@@ -134,16 +147,7 @@ async fn no_end_is_written_over_another() {
     for (key, plain) in [("a", true), ("b", false)] {
         let id = fixture.claim(key).await;
         let held = fixture.opened(id, 1, 0).await;
-        // A record of this number, as only a change by hand leaves it.
-        sqlx::query(
-            "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
-             VALUES ($1, 1, gen_random_uuid(), $2, $2, 'timeout')",
-        )
-        .bind(id.get())
-        .bind(at(0))
-        .execute(fixture.db.pool())
-        .await
-        .unwrap();
+        timed_out_by_hand(&fixture, id).await;
         let output = (!plain).then(|| part("one"));
         let end = Settlement { output, ..settlement(held, Decision::Succeed) };
         let done = settle(fixture.store(), &[end], Some(at(5))).await.unwrap();
@@ -157,15 +161,7 @@ async fn no_loss_is_written_over_an_end() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("a").await;
     fixture.opened(id, 1, 0).await;
-    sqlx::query(
-        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
-         VALUES ($1, 1, gen_random_uuid(), $2, $2, 'timeout')",
-    )
-    .bind(id.get())
-    .bind(at(0))
-    .execute(fixture.db.pool())
-    .await
-    .unwrap();
+    timed_out_by_hand(&fixture, id).await;
     let workers = [fixture.worker];
     let grounds = LossGrounds::OfWorkers(&workers);
     let found = lost_attempts::find(fixture.store(), &grounds, 10).await.unwrap();

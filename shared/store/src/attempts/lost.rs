@@ -173,9 +173,9 @@ pub async fn settle(
                                  $10::uuid[], $11::timestamptz[], $12::bigint[], $13::timestamptz[])
                  AS r (id, attempt, state, wait_ms, crashes, token, lease_until, written_by, server)),
         l AS MATERIALIZED (
-            SELECT r.*, e.worker_id, e.lease_ms,
-                   coalesce(e.started_at, e.claimed_at) AS started_at, CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
-                             ELSE r.state END AS becomes
+            SELECT r.*, e.worker_id, e.lease_ms, coalesce(e.started_at, e.claimed_at) AS started_at,
+                   CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
+                        ELSE r.state END AS becomes
             FROM sexton.executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.state = 'running'
               AND CASE WHEN $6::uuid[] IS NULL THEN

@@ -3,9 +3,9 @@
 //! One statement for a batch of tickets of distinct executions. It changes exactly the rows whose attempt number is
 //! the ticket's, that have a ticket and are due. Until the attempt ends, the execution's row is all that is written of
 //! it. A firing that no worker has begun and that has become too old for its job is skipped by the same statement
-//! instead: of two workers one skips it, and no skipped firing is opened. A ticket's token shows whether it won, so a worker can ask again
-//! after a lost answer. A crash after the statement leaves a running attempt without a worker: its lease is not
-//! renewed, and the rescuer ends it as lost.
+//! instead: of two workers one skips it, and no skipped firing is opened. A ticket's token shows whether it won, so a
+//! worker can ask again after a lost answer. A crash after the statement leaves a running attempt without a worker: its
+//! lease is not renewed, and the rescuer ends it as lost.
 
 mod retry_columns;
 

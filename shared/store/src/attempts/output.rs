@@ -66,8 +66,8 @@ pub async fn write(
                                  $6::jsonb[])
                  AS r (id, attempt, token, above, below, progress)),
         l AS MATERIALIZED (
-            SELECT r.*, e.worker_id, e.lease_ms,
-                   coalesce(e.started_at, e.claimed_at) AS started_at FROM sexton.executions e JOIN r ON r.id = e.id
+            SELECT r.*, e.worker_id, e.lease_ms, coalesce(e.started_at, e.claimed_at) AS started_at
+            FROM sexton.executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         c AS (
