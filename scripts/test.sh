@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test, given the arguments that all of cargo's builds share: `bash scripts/test.sh --features …`.
 #
-# The tests of `it` wait for servers most of the time, the others compute; so the two run side by side, the others
-# at a low priority. Their output comes when `it` has ended. Called by the Makefile under `with-servers`.
+# The tests of `it` wait for servers most of the time, most others compute; so the two run side by side, those that
+# compute at a low priority. Their output comes when `it` has ended. Called by the Makefile under `with-servers`.
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -12,9 +12,12 @@ others=${CARGO_TARGET_DIR:-target}/test-others.log
 $cargo test -q --workspace --no-run "$@"
 
 run_others() {
-    # Documentation tests are a kind that cargo runs only by itself.
     status=0
-    $cargo test --workspace --no-fail-fast "$@" --lib --bins --examples --test servers || status=$?
+    # These start servers, within times that `it` would not leave to a low priority.
+    $cargo test --workspace --no-fail-fast "$@" --test servers || status=$?
+    renice -n 10 -p "$BASHPID" >/dev/null 2>&1 || true
+    $cargo test --workspace --no-fail-fast "$@" --lib --bins --examples || status=$?
+    # Documentation tests are a kind that cargo runs only by itself.
     $cargo test --workspace --no-fail-fast "$@" --doc || status=$?
     return "$status"
 }
@@ -25,7 +28,7 @@ threads=$((processors < 4 ? processors * 4 : 16))
 
 # A process group of its own, so that an interrupted run ends all of it.
 set -m
-(renice -n 10 -p "$BASHPID" >/dev/null 2>&1 || true; run_others "$@") >"$others" 2>&1 &
+run_others "$@" >"$others" 2>&1 &
 pid=$!
 set +m
 trap 'kill -- "-$pid" 2>/dev/null || true' EXIT
