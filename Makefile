@@ -110,7 +110,7 @@ fuzz: ## Look for hostile input, FUZZ_SECONDS (60) for each reader; needs a C++ 
 
 # The promised times are measured with the machine to themselves, so apart from the tests and one by one.
 promised: test-programs ## Ask for the promised times of recovery on an idle machine
-	@$(with_servers) $(CARGO) test --workspace $(fault_points) --test it servers::recovery_times:: \
+	@$(with_servers) $(CARGO) test --workspace $(fault_points) --test it chaos::servers::recovery_times:: \
 		-- --ignored --test-threads=1
 
 model: ## Check the protocol in every state within the large bounds; ten minutes, 6 GB

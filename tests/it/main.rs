@@ -14,7 +14,6 @@ mod network;
 mod operator_actions;
 mod process;
 mod scheduler;
-mod servers;
 mod soak;
 mod store;
 mod unknown_messages;

@@ -11,7 +11,7 @@ use crate::bad_input::probe::assert_sound;
 impl LoadedPlatform {
     /// Ends the stream, waits until every execution has come to its end, and asks for all that is
     /// promised.
-    pub(in crate::servers) async fn end(self) {
+    pub(in crate::chaos::servers) async fn end(self) {
         self.stream_ends().await;
         self.every_firing_has_its_execution().await;
         self.every_execution_ended_as_its_task_did().await;
@@ -22,7 +22,7 @@ impl LoadedPlatform {
     }
 
     /// Ends the stream, and waits until every execution has come to its end.
-    pub(in crate::servers) async fn stream_ends(&self) {
+    pub(in crate::chaos::servers) async fn stream_ends(&self) {
         for (job, _) in EVERY_S {
             // A claim that was lost in a silence holds its jobs until the server ends it, for up to a
             // minute.
@@ -39,7 +39,7 @@ impl LoadedPlatform {
     }
 
     /// None is missing between the first and the last.
-    pub(in crate::servers) async fn every_firing_has_its_execution(&self) {
+    pub(in crate::chaos::servers) async fn every_firing_has_its_execution(&self) {
         for (job, every_s) in EVERY_S {
             let missing = self
                 .number(&format!(
@@ -67,7 +67,7 @@ impl LoadedPlatform {
         assert!(begun <= attempts, "{begun} runs of {attempts} attempts");
     }
 
-    pub(in crate::servers) fn nothing_ran_twice(&self) {
+    pub(in crate::chaos::servers) fn nothing_ran_twice(&self) {
         self.ledger.no_overlap();
         self.ledger.each_attempt_once();
     }
@@ -82,12 +82,12 @@ impl LoadedPlatform {
     }
 
     /// Messages in the failed queue.
-    pub(in crate::servers) async fn parked(&self) -> Option<u32> {
+    pub(in crate::chaos::servers) async fn parked(&self) -> Option<u32> {
         self.depth(&names::failed_queue(self.platform.namespace())).await
     }
 
     /// Messages in the main queue that nobody has.
-    pub(in crate::servers) async fn waiting(&self) -> Option<u32> {
+    pub(in crate::chaos::servers) async fn waiting(&self) -> Option<u32> {
         let pool = PoolName::default_pool();
         self.depth(&names::main_queue(self.platform.namespace(), &pool)).await
     }
@@ -104,7 +104,7 @@ impl LoadedPlatform {
     }
 
     /// Deliveries and log lines are in proportion to attempts and faults.
-    pub(in crate::servers) async fn nothing_stormed(&self) {
+    pub(in crate::chaos::servers) async fn nothing_stormed(&self) {
         let attempts = self.ledger.lines("begin").len();
         let lost =
             self.number("count(*) FROM sexton.all_attempts WHERE outcome = 'lost'").await.unwrap();

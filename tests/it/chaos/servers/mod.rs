@@ -63,8 +63,9 @@ impl Machine {
     }
 }
 
-/// Limits the private servers, which take memory and, at their start, seconds of a processor.
-static PRIVATE: Semaphore = Semaphore::const_new(2);
+/// Limits the private servers, which take memory and, at their start, seconds of a processor. A test that waits for
+/// them keeps a thread from other tests, so they are not fewer.
+static PRIVATE: Semaphore = Semaphore::const_new(4);
 
 /// A permit to hold while private servers live.
 async fn private() -> SemaphorePermit<'static> {
