@@ -7,15 +7,15 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
-use std::str::FromStr as _;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use sexton_store::{Store, StoreOptions};
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
+use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::sync::OnceCell;
+
+use crate::admin;
 
 /// What the names of all such databases begin with.
 const PREFIX: &str = "sexton_test_";
@@ -24,7 +24,15 @@ const STALE: chrono::Duration = chrono::Duration::days(1);
 /// Any number, the same for all runs: one of them builds the template, the others wait.
 const TEMPLATE_LOCK: i64 = 0x7365_7874_6f6e;
 
-static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+/// How a test's database is copied.
+static TEMPLATE: OnceCell<Template> = OnceCell::const_new();
+
+#[derive(Debug)]
+struct Template {
+    name: String,
+    /// A further option of `CREATE DATABASE`. Copying files writes no journal, and is twice as fast.
+    strategy: &'static str,
+}
 
 /// A migrated database, dropped with this value.
 #[derive(Debug)]
@@ -44,34 +52,31 @@ impl TestDatabase {
 
     /// Creates one on the server of `server`, a superuser's URL whose own database is not touched.
     pub async fn create_on(server: &str) -> Result<Self> {
-        let shared = sexton_servers::started().is_some_and(|s| s.database_url == server);
-        let mut connection = connect(server).await?;
         let name = fresh_name();
-        if shared {
-            let template = TEMPLATE.get_or_try_init(|| template(server)).await?;
-            run(&mut connection, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await?;
-        } else {
-            run(&mut connection, &format!("CREATE DATABASE {name}")).await?;
-        }
-        let database = Self::existing(server, name)?;
-        if !shared {
+        if !admin::is_shared(server) {
+            admin::run(server, format!("CREATE DATABASE {name}")).await?;
+            let database = Self::existing(server, name)?;
             database.store.migrate().await?;
+            return Ok(database);
         }
-        Ok(database)
+        let Template { name: template, strategy } =
+            TEMPLATE.get_or_try_init(|| template(server)).await?;
+        admin::run(server, format!("CREATE DATABASE {name} TEMPLATE {template} {strategy}"))
+            .await?;
+        Self::existing(server, name)
     }
 
     /// Creates an empty one called `name` (letters, digits, underscores), for a program that migrates
     /// by itself. No run sweeps it.
     pub async fn create_empty_on(server: &str, name: &str) -> Result<Self> {
-        let mut connection = connect(server).await?;
-        run(&mut connection, &format!("CREATE DATABASE {name}")).await?;
+        admin::run(server, format!("CREATE DATABASE {name}")).await?;
         Self::existing(server, name.to_owned())
     }
 
     fn existing(server: &str, name: String) -> Result<Self> {
         let url = with_database(server, &name)?;
         let mut options = StoreOptions::new(&url, "sexton test");
-        options.pool_size = 5;
+        options.pool_size = 3;
         let store = Store::open(&options)?;
         Ok(Self { server: server.to_owned(), name, url, store })
     }
@@ -81,7 +86,7 @@ impl TestDatabase {
         &self.url
     }
 
-    /// Five connections to it.
+    /// Three connections to it.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -99,21 +104,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let (server, name) = (self.server.clone(), self.name.clone());
-        // A thread with a runtime of its own: the test's may be ending, or be the current thread.
-        let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async {
-                let drop = async {
-                    let mut connection = connect(&server).await?;
-                    run(&mut connection, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
-                        .await
-                };
-                tokio::time::timeout(Duration::from_secs(20), drop).await?
-            })
-        });
-        // A server that the test has killed takes its databases along.
-        let _ = dropping.join();
+        admin::drop_database(&self.server, &self.name);
     }
 }
 
@@ -140,9 +131,9 @@ fn birth(name: &str) -> Option<i64> {
 }
 
 /// Builds the template of these migrations if it is not there, and sweeps what is stale.
-async fn template(server: &str) -> Result<String> {
+async fn template(server: &str) -> Result<Template> {
     let name = format!("sexton_template_{:016x}", migrations_hash()?);
-    let mut connection = connect(server).await?;
+    let mut connection = admin::connect(server).await?;
     sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
     sweep(&mut connection).await?;
     let there: bool = sqlx::query_scalar("SELECT count(*) > 0 FROM pg_database WHERE datname = $1")
@@ -158,8 +149,10 @@ async fn template(server: &str) -> Result<String> {
         store.close().await;
         run(&mut connection, &format!("ALTER DATABASE {draft} RENAME TO {name}")).await?;
     }
+    let chooses = "SELECT current_setting('server_version_num')::int >= 150000";
+    let chooses: bool = sqlx::query_scalar(chooses).fetch_one(&mut connection).await?;
     connection.close().await?;
-    Ok(name)
+    Ok(Template { name, strategy: if chooses { "STRATEGY file_copy" } else { "" } })
 }
 
 async fn sweep(connection: &mut PgConnection) -> Result<()> {
@@ -185,11 +178,6 @@ fn migrations_hash() -> Result<u64> {
         std::fs::read(file.path())?.hash(&mut hasher);
     }
     Ok(hasher.finish())
-}
-
-async fn connect(server: &str) -> Result<PgConnection> {
-    let options = PgConnectOptions::from_str(server)?;
-    PgConnection::connect_with(&options).await.with_context(|| "failed to reach the tests' server")
 }
 
 async fn run(connection: &mut PgConnection, statement: &str) -> Result<()> {

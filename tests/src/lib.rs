@@ -16,12 +16,14 @@
 //! - [`relaying`] takes the tickets that the relay would take.
 //! - [`retention`] removes old rows without the pruner's pauses.
 //! - [`soak`] is `make soak`: a steady load, and a verdict on what grows.
+//! - [`virtual_host`] gives a test a part of a RabbitMQ to set policies in.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` makes it
 //!   usable on the command line: it runs a command, such as `cargo test`, with both servers in its
 //!   environment.
 //!
 //! Nothing here imitates a server, and nothing waits by sleeping: a wait is for an event, with a deadline.
 
+mod admin;
 pub mod commit;
 pub mod database;
 pub mod demo;
@@ -37,3 +39,4 @@ pub mod simulation;
 pub use sexton_servers as servers;
 pub mod soak;
 pub mod torture;
+pub mod virtual_host;

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use lapin::options::QueueDeleteOptions;
 use sexton_broker::{Delivery, Link, Properties, Publication, Publisher, SlotConsumer};
-use sexton_servers::RabbitServer;
 use sexton_tests::namespace::Raw;
 use tokio::time::timeout;
 
@@ -58,13 +57,4 @@ fn id(delivery: &Delivery) -> &str {
 
 async fn delete_queue(raw: &Raw, queue: &str) {
     raw.channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.unwrap();
-}
-
-/// Suspends a queue's process, so that it accepts messages and confirms none, like a queue without a leader.
-pub(crate) async fn suspend_queue(rabbit: &RabbitServer, queue: &str) {
-    let suspend = format!(
-        "{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"{queue}\">>)), \
-         ok = sys:suspend(amqqueue:get_pid(Q))."
-    );
-    rabbit.control(&["eval", &suspend]).await.unwrap();
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use sexton_broker::{Endpoint, Link, LinkSettings, PublishError, Publisher, Timeouts};
 use sexton_model::pool::PoolName;
-use sexton_servers::{RabbitOptions, RabbitServer};
 use sexton_tests::namespace::TestNamespace;
 use sexton_tests::proxy::Proxy;
+use sexton_tests::virtual_host::VirtualHost;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{DEADLINE, suspend_queue, ticket, within};
+use super::{DEADLINE, ticket, within};
 
 /// For one attempt, here.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -100,15 +100,15 @@ async fn an_unresponsive_queue_delays_nobody_twice_and_is_detected_when_it_answe
 #[tokio::test]
 async fn a_queue_unresponsive_during_an_idle_period_delays_no_other_queue_later() {
     const CONFIRM: Duration = Duration::from_secs(3);
-    let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
+    let host = VirtualHost::create().await.unwrap();
     let silent = PoolName::new("silent").unwrap();
     let timeouts = Timeouts { confirm: CONFIRM, probe: 2 * CONFIRM, ..Timeouts::default() };
-    let ns = TestNamespace::on(rabbit.url()).with_pool(silent).with_timeouts(timeouts);
+    let ns = TestNamespace::on(host.url()).with_pool(silent).with_timeouts(timeouts);
     let link = Link::start(ns.settings());
     assert!(link.up().await.is_some());
     let publisher = Publisher::start(&link, 2);
     let queue = format!("{}.silent", ns.main());
-    suspend_queue(&rabbit, &queue).await;
+    host.suspend_queue(&queue).await.unwrap();
     // More than one lane's worth, so that both are held up, and nobody else publishes.
     let batch = (0..100).map(|number| ticket(&queue, &number.to_string())).collect();
     let answers = publisher.publish(batch).await;
@@ -124,6 +124,4 @@ async fn a_queue_unresponsive_during_an_idle_period_delays_no_other_queue_later(
         assert_eq!(answer.expect("both lanes are free"), Ok(()));
     }
     assert!(within("the silent queue's answer", again).await.is_err());
-    drop(ns);
-    rabbit.end().await.unwrap();
 }

@@ -237,7 +237,7 @@ async fn ten_thousand_jobs_are_written_in_a_statement_for_each_thousand() {
         let started = std::time::Instant::now();
         let fresh = || JobId::new(Uuid::now_v7());
         // At midnight: in the hour for which they are planned, their change would leave out those of its first minutes.
-        let midnight = "2026-01-05T00:00:00Z".parse().ok();
+        let midnight = Some("2026-01-05T00:00:00Z".parse().unwrap());
         apply(console.store(), request, fresh, midnight).await.unwrap();
         println!("{} jobs applied in {:?}", specs.len(), started.elapsed());
         let counted: Vec<(String, i64)> = sqlx::query_as(

@@ -5,8 +5,9 @@ use lapin::types::{AMQPValue, FieldTable};
 use sexton_broker::PoolName;
 use sexton_broker::names::{exchange, main_queue, retry_queue};
 use sexton_operations::doctor::Code;
-use sexton_servers::{RabbitOptions, RabbitServer, shared};
+use sexton_servers::shared;
 use sexton_tests::platform::Platform;
+use sexton_tests::virtual_host::VirtualHost;
 
 use super::{DoctorFixture, codes, evidence};
 
@@ -52,9 +53,9 @@ async fn doctor_finds_topology_mismatch() {
 
 #[tokio::test]
 async fn doctor_finds_broker_permissions() {
-    let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
+    let host = VirtualHost::create().await.unwrap();
     let database = shared().await.unwrap().database_url.clone();
-    let platform = Platform::on(&database, rabbit.url()).await.unwrap();
+    let platform = Platform::on(&database, host.url()).await.unwrap();
     let fixture = DoctorFixture::of(platform).await;
     fixture.is_well().await;
     let url = |user: &str| {
@@ -67,9 +68,8 @@ async fn doctor_finds_broker_permissions() {
         ("reads", ["^$", "^$", ".*"], vec!["configure", "write"]),
         ("sends", [".*", "^amq\\.default$", "^$"], vec!["read"]),
     ] {
-        rabbit.control(&["add_user", user, "a-password"]).await.unwrap();
-        let [configure, write, read] = rights;
-        rabbit.control(&["set_permissions", user, configure, write, read]).await.unwrap();
+        host.add_user(user, "a-password").await.unwrap();
+        host.permit(user, rights).await.unwrap();
         let (output, answer) = fixture.run(&[("AMQP_URL", &url(user))], &[]).await;
         let findings = answer["findings"].as_array().unwrap();
         let lines: Vec<&str> = findings
@@ -85,6 +85,4 @@ async fn doctor_finds_broker_permissions() {
         }
         assert!(!codes(&answer).contains(&"broker_unreachable".to_owned()), "{output}");
     }
-    drop(fixture);
-    rabbit.end().await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Policies of RabbitMQ that apply to the namespace's queues: each is found and named, and loses nothing.
 //!
-//! Method: a catch-all policy on a RabbitMQ of the test's own, under real programs. What it takes away is there again
+//! Method: a catch-all policy on a virtual host of the test's own, under real programs. What it takes away is there again
 //! by the rows, while it is in force or when it is gone.
 
 use std::time::Duration;
@@ -9,8 +9,9 @@ use sexton_broker::names::{failed_queue, main_queue, retry_queue};
 use sexton_broker::{Namespace, PoolName};
 use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_operations::doctor::Code;
-use sexton_servers::{RabbitOptions, RabbitServer, shared};
+use sexton_servers::shared;
 use sexton_tests::platform::{Platform, Program};
+use sexton_tests::virtual_host::VirtualHost;
 use tokio::time::Instant;
 
 use super::{DoctorFixture, evidence};
@@ -45,7 +46,7 @@ retry = { max_retries = 3, delay = "2s" }
 "#;
 
 struct Scene {
-    rabbit: RabbitServer,
+    host: VirtualHost,
     fixture: DoctorFixture,
     _scheduler: Program,
 }
@@ -57,14 +58,14 @@ impl Scene {
 
     /// With a scheduler that looks at the failed queue so often, in milliseconds.
     async fn sweeping_every(poll_ms: &str) -> Self {
-        let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
+        let host = VirtualHost::create().await.unwrap();
         let database = shared().await.unwrap().database_url.clone();
-        let mut platform = Platform::on(&database, rabbit.url()).await.unwrap();
+        let mut platform = Platform::on(&database, host.url()).await.unwrap();
         platform.catalogue(CATALOGUE);
         platform.apply(JOBS).await.unwrap();
         let mut scheduler = platform.start_scheduler("s1", &[("SWEEP_POLL_MS", poll_ms)]).unwrap();
         scheduler.ready().await;
-        Self { rabbit, fixture: DoctorFixture { platform }, _scheduler: scheduler }
+        Self { host, fixture: DoctorFixture { platform }, _scheduler: scheduler }
     }
 
     fn platform(&self) -> &Platform {
@@ -91,16 +92,14 @@ impl Scene {
     }
 
     async fn policy_of(&self, pattern: &str, definition: &str) {
-        let set = ["set_policy", "catch-all", pattern, definition, "--apply-to", "queues"];
-        self.rabbit.control(&set).await.unwrap();
+        self.host.set_policy("catch-all", pattern, definition, 0).await.unwrap();
     }
 
     /// As docs/operations/servers.md says: one of a higher priority for all of the namespace's queues.
     async fn outrank(&self) {
         let pattern = format!("^{}(\\.|_|$)", self.namespace());
         let definition = r#"{"overflow":"reject-publish"}"#;
-        let set = ["set_policy", "sexton", &pattern, definition, "--priority", "100"];
-        self.rabbit.control(&[&set[..], &["--apply-to", "queues"]].concat()).await.unwrap();
+        self.host.set_policy("sexton", &pattern, definition, 100).await.unwrap();
     }
 
     /// As docs/operations/servers.md says: the same policy for all queues but those of the namespace.
@@ -157,11 +156,6 @@ impl Scene {
         let declared = channel.queue_declare(queue.into(), options, arguments).await.unwrap();
         declared.message_count()
     }
-
-    async fn end(self) {
-        drop(self.fixture);
-        self.rabbit.end().await.unwrap();
-    }
 }
 
 #[tokio::test]
@@ -185,7 +179,6 @@ async fn doctor_finds_messages_expired() {
     scene.platform().eventually("its message is parked", SOON, stays).await;
     scene.trigger("a.second").await;
     scene.all(2, "succeeded").await;
-    scene.end().await;
 }
 
 #[tokio::test]
@@ -211,7 +204,6 @@ async fn doctor_finds_messages_refused() {
     scene.look_past(DROP_HEAD).await;
     let _worker = scene.worker().await;
     scene.all(triggered, "succeeded").await;
-    scene.end().await;
 }
 
 /// The main queue drops its oldest tickets into the failed queue, and that drops them in turn: only the rows have them.
@@ -240,7 +232,6 @@ async fn tickets_dropped_by_a_policy_for_all_queues_are_published_again_when_the
     sqlx::query(ageing).execute(scene.platform().store().pool()).await.unwrap();
     let _worker = scene.worker().await;
     scene.all(triggered, "succeeded").await;
-    scene.end().await;
 }
 
 #[tokio::test]
@@ -266,5 +257,4 @@ async fn doctor_finds_queues_vanished() {
         }
     }
     scene.fixture.has(Code::QueuesVanished).await;
-    scene.end().await;
 }

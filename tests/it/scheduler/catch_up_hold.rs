@@ -353,7 +353,8 @@ async fn the_second_of_two_concurrent_operators_finds_nothing_and_reports_it() {
     let planner = f.holding();
     f.hourly(&planner).await;
     planner.run_once(now(5 * HOUR + 600)).await.unwrap();
-    let mut others = f.db.pool().begin().await.unwrap();
+    let other = f.db.other_store().unwrap();
+    let mut others = other.pool().begin().await.unwrap();
     sqlx::query("SELECT FROM sexton.jobs FOR UPDATE").execute(&mut *others).await.unwrap();
     let free = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()

@@ -12,14 +12,13 @@ use sexton_model::state::State;
 use sexton_scheduler::background_loop::{BackgroundLoop, Pause};
 use sexton_scheduler::publish::dispatch::dispatch;
 use sexton_scheduler::publish::relay::{MAX_BATCH_TICKETS, Relay};
-use sexton_servers::{RabbitOptions, RabbitServer};
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::namespace::TestNamespace;
 use sexton_tests::relaying::take_due;
+use sexton_tests::virtual_host::VirtualHost;
 use tokio::time::Instant;
 
 use super::{Fixture, at, now};
-use crate::broker::suspend_queue;
 
 /// Refused tickets, older than all others.
 const REFUSED: i64 = 5_000;
@@ -219,8 +218,8 @@ async fn fresh_tickets_for_a_queue_that_refuses_are_left_to_the_relay() {
 #[tokio::test]
 async fn a_send_that_hangs_holds_up_its_own_destination_only() {
     const CONFIRM: Duration = Duration::from_secs(2);
-    let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
-    let namespace = TestNamespace::on(rabbit.url()).with_pool("silent".parse().unwrap());
+    let host = VirtualHost::create().await.unwrap();
+    let namespace = TestNamespace::on(host.url()).with_pool("silent".parse().unwrap());
     let link = Link::start(LinkSettings {
         timeouts: Timeouts { confirm: CONFIRM, probe: 4 * CONFIRM, ..Timeouts::default() },
         ..namespace.settings()
@@ -231,7 +230,7 @@ async fn a_send_that_hangs_holds_up_its_own_destination_only() {
     "silent".clone_into(&mut job.pool);
     let job = f.job(job).await;
     let hung = f.insert(NewExecution::new(job, State::Pending, at(0))).await;
-    suspend_queue(&rabbit, &format!("{}.silent", f.namespace.main())).await;
+    host.suspend_queue(&format!("{}.silent", f.namespace.main())).await.unwrap();
     let relay = Relay::new(f.store(), Arc::clone(&f.outbox));
     let (end, mut second, mut beside) = (Instant::now() + Duration::from_mins(1), 0, 0);
     // Twenty tickets of the other pool, each published while a ticket for the silent queue is under way.
@@ -250,6 +249,4 @@ async fn a_send_that_hangs_holds_up_its_own_destination_only() {
         second += 40;
     }
     assert_eq!(f.state(hung).await, "pending/1, unpublished");
-    drop(f);
-    rabbit.end().await.unwrap();
 }

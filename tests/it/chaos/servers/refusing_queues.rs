@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use sexton_servers::{RabbitOptions, RabbitServer, shared};
+use sexton_servers::shared;
 use sexton_tests::platform::{Platform, Program};
+use sexton_tests::virtual_host::VirtualHost;
 use uuid::Uuid;
 
-use super::{FINAL_TIMEOUT, private};
+use super::FINAL_TIMEOUT;
 use crate::bad_input::probe::{assert_sound, lines_with, readiness};
 use crate::bad_input::properties::{HEADERS, flat};
 use crate::bad_input::raw;
@@ -40,7 +41,7 @@ const ENV: [(&str, &str); 3] =
 const FLAWED: &[u8] = br#"{"type":"work"}"#;
 
 struct Scene {
-    rabbit: RabbitServer,
+    host: VirtualHost,
     platform: Platform,
     wire: Wire,
     scheduler: Program,
@@ -49,9 +50,9 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
+        let host = VirtualHost::create().await.unwrap();
         let database = shared().await.unwrap().database_url.clone();
-        let mut platform = Platform::on(&database, rabbit.url()).await.unwrap();
+        let mut platform = Platform::on(&database, host.url()).await.unwrap();
         platform.catalogue(CATALOGUE);
         platform.apply(JOBS).await.unwrap();
         let mut scheduler = platform.start_scheduler("s1", &[("SWEEP_POLL_MS", "500")]).unwrap();
@@ -59,18 +60,17 @@ impl Scene {
         scheduler.ready().await;
         worker.ready().await;
         let wire = Wire::connect(&platform).await;
-        Self { rabbit, platform, wire, scheduler, worker }
+        Self { host, platform, wire, scheduler, worker }
     }
 
     /// Lets the queues whose names match take nothing.
     async fn refuse(&self, pattern: &str) {
         let pattern = format!("^{}.*({pattern})", self.platform.namespace());
-        let set = ["set_policy", "full", &pattern, r#"{"max-length":0}"#, "--apply-to", "queues"];
-        self.rabbit.control(&set).await.unwrap();
+        self.host.set_policy("full", &pattern, r#"{"max-length":0}"#, 0).await.unwrap();
     }
 
     async fn relent(&self) {
-        self.rabbit.control(&["clear_policy", "full"]).await.unwrap();
+        self.host.clear_policy("full").await.unwrap();
     }
 
     /// Messages that cannot be read; of the last one only the properties.
@@ -152,14 +152,11 @@ impl Scene {
         };
         self.platform.eventually("the warnings end", FINAL_TIMEOUT, none).await;
         assert_sound(&self.worker);
-        drop((self.scheduler, self.worker, self.platform));
-        self.rabbit.end().await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn messages_whose_failed_queue_refuses_keep_no_slot_and_are_parked_byte_for_byte_later() {
-    let _permit = private().await;
     let mut scene = Scene::new().await;
     scene.refuse("_failed$").await;
     let sent = scene.send_unreadable().await;
@@ -172,7 +169,6 @@ async fn messages_whose_failed_queue_refuses_keep_no_slot_and_are_parked_byte_fo
 
 #[tokio::test]
 async fn messages_whose_delay_queues_refuse_too_wait_in_their_own_queue() {
-    let _permit = private().await;
     let mut scene = Scene::new().await;
     scene.refuse("_failed$|_retry").await;
     let sent = scene.send_unreadable().await;
@@ -185,7 +181,6 @@ async fn messages_whose_delay_queues_refuse_too_wait_in_their_own_queue() {
 
 #[tokio::test]
 async fn tickets_whose_delay_queue_refuses_wait_in_their_rows_and_run_once_when_they_are_due() {
-    let _permit = private().await;
     let mut scene = Scene::new().await;
     scene.refuse("_retry").await;
     for _ in 0..TICKETS {

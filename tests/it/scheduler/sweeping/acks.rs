@@ -30,7 +30,8 @@ async fn an_unconfirmed_removal_is_not_reported_as_done() {
     let by = AuditContext { actor: "tester", reason: Some("rubbish") };
     discard(&f.store(), &id, false, by, now(150)).await.unwrap();
 
-    let mut held = f.db.pool().begin().await.unwrap();
+    let other = f.db.other_store().unwrap();
+    let mut held = other.pool().begin().await.unwrap();
     sqlx::query("SELECT FROM sexton.unknown_messages FOR UPDATE")
         .execute(&mut *held)
         .await

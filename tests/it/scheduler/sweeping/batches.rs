@@ -112,7 +112,8 @@ async fn a_sweep_stopped_between_batches_republishes_nothing_until_the_next_swee
     let first = Sweep::new(f.store(), link, publisher, Arc::default(), stop);
     let first = first.with_batch(BATCH);
     // In its second batch it waits for the transaction that writes the same row.
-    let mut same = f.db.pool().begin().await.unwrap();
+    let other = f.db.other_store().unwrap();
+    let mut same = other.pool().begin().await.unwrap();
     sqlx::query("INSERT INTO sexton.sweep_kept VALUES (to_timestamp(1800000100), $1)")
         .bind(ids[4].get())
         .execute(&mut *same)
