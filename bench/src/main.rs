@@ -35,6 +35,12 @@ struct Arguments {
     /// For how many seconds, where a work takes as long as it is given
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=3_600))]
     seconds: u32,
+    /// Executions that have ended before the journal
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=20_000_000))]
+    finished: i64,
+    /// SQL that changes the journal's schema first, to compare designs: a file of bench/designs
+    #[arg(long)]
+    design: Option<std::path::PathBuf>,
     /// The number of this round, which the output repeats
     #[arg(long, default_value_t = 1)]
     round: u32,

@@ -13,14 +13,14 @@ use std::time::Duration;
 use sexton_broker::frame_filter::PropertiesFlaw;
 use sexton_broker::{Delivery, SlotConsumer};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::open::STALE_REASON;
+use sexton_model::open::{OpenDecision, STALE_REASON};
 use sexton_model::pool::PoolName;
 use sexton_model::ticket::{Envelope, IncomingMessage, read_message};
 use sexton_service::fault;
 use sexton_store::lease::Renewal;
 use sexton_store::open::{OpenRequest, Opened};
 use tokio::sync::watch;
-use tokio::time::timeout_at;
+use tokio::time::{sleep, timeout_at};
 
 use crate::attempt::{self, held};
 use crate::consumer_liveness::SlotStatus;
@@ -33,6 +33,10 @@ use self::delivery_state::{DeliveryState, Failure, WriteEnd};
 
 /// Pause between two tries of an operation that failed for a reason outside the ticket.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// A slot keeps a ticket that is due within this time, and opens it again then. A firing is claimed a few milliseconds
+/// before it is due, so its ticket may come that much too early.
+const EARLY_HOLD: Duration = Duration::from_millis(20);
 
 /// The error class of an execution that the database refuses to open.
 const UNOPENABLE_CLASS: &str = "unopenable";
@@ -124,16 +128,26 @@ impl Slot {
         // Subscribed before the open: a cancel may arrive before the lease is renewed for the first time.
         let cancels = self.context.cancels.subscribe();
         let (context, until) = (Arc::clone(&self.context), delivery_state.until());
+        let batcher = &context.write_batcher;
         let open = || {
-            let sent = (!std::mem::replace(&mut is_repeated, true)).then(HostInstant::now);
-            let opening = timeout_at(until, context.write_batcher.open(request));
+            let mut sent = (!std::mem::replace(&mut is_repeated, true)).then(HostInstant::now);
             async move {
-                match opening.await {
-                    Ok(Ok(opening)) => Ok(OpenEnd::Answered(opening, sent)),
-                    Ok(Err(WriteError::Data(refused))) => Ok(OpenEnd::Unopenable(refused)),
-                    Ok(Err(WriteError::Refused(refusal))) => Err(Failure::Refused(refusal)),
-                    Ok(Err(WriteError::Unanswered)) => Err(Failure::Unanswered),
-                    Err(_) => Ok(OpenEnd::Late),
+                loop {
+                    return match timeout_at(until, batcher.open(request)).await {
+                        Ok(Ok(Opening::Unopened(OpenDecision::Wait(rest))))
+                            if rest <= EARLY_HOLD =>
+                        {
+                            sleep(rest).await;
+                            // This request has opened nothing.
+                            sent = sent.map(|_| HostInstant::now());
+                            continue;
+                        }
+                        Ok(Ok(opening)) => Ok(OpenEnd::Answered(opening, sent)),
+                        Ok(Err(WriteError::Data(refused))) => Ok(OpenEnd::Unopenable(refused)),
+                        Ok(Err(WriteError::Refused(refusal))) => Err(Failure::Refused(refusal)),
+                        Ok(Err(WriteError::Unanswered)) => Err(Failure::Unanswered),
+                        Err(_) => Ok(OpenEnd::Late),
+                    };
                 }
             }
         };

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::retry::Decision;
 use sexton_store::dedicated_connection::DedicatedConnection;
@@ -15,7 +15,8 @@ use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
 use sexton_store::settle::{Settlement, settle};
 use sexton_tests::database::TestDatabase;
-use sqlx::PgPool;
+use sexton_tests::factory::NewJob;
+use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use super::{line, with};
@@ -29,8 +30,16 @@ const LEASE: Duration = Duration::from_secs(20);
 /// Returns executions per second.
 pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
     let database = TestDatabase::create_on(database_url).await?;
+    finish(database.pool(), arguments.finished).await?;
+    // Before the rows that are measured: from here on their pages are in the log as a whole already.
+    sqlx::query("CHECKPOINT").execute(database.pool()).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
-    sqlx::query("VACUUM ANALYZE sexton.executions").execute(database.pool()).await?;
+    if let Some(file) = &arguments.design {
+        let statements = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(database.pool()).await?;
+    }
+    sqlx::query("VACUUM ANALYZE").execute(database.pool()).await?;
     let mut dedicated = DedicatedConnection::for_key_lookups(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
     let mut connection = dedicated.acquire().await?;
@@ -68,6 +77,26 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
         line = with(line, &format!("{kind}_processor_us"), cost.mean(cost.processor));
     }
     with(line, "wal_bytes", wal).print();
+    Ok(())
+}
+
+/// Makes executions of another job that have ended.
+async fn finish(pool: &PgPool, count: i64) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let job = NewJob::new("bench.finished").insert(pool).await?;
+    sqlx::query(
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
+            idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at, finished_at, outcome)
+         SELECT gen_random_uuid(), $1, n::text, at, 'succeeded', 'nothing', 'default', '{}', n::text, 'bench:1', at,
+            at, at, at, at, 'succeeded'
+         FROM generate_series(1, $2) n, LATERAL (SELECT now() - (n % 86400) * interval '1 second' AS at) t",
+    )
+    .bind(job.get())
+    .bind(count)
+    .execute(pool)
+    .await?;
     Ok(())
 }
 

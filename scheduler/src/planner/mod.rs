@@ -1,12 +1,12 @@
-//! The planner: claims each firing at the instant at which it is due.
+//! The planner: claims each firing a few milliseconds before it is due.
 //!
 //! One transaction claims a batch of jobs; their tickets go to the publishing task after the commit. Replicas
 //! split the due jobs by `SKIP LOCKED`, and the unique row is the guard, so any number of planners may run.
-//! Then the planner sleeps until the next due instant by the database's clock, computed from the database's own
+//! Then the planner sleeps until the next claim by the database's clock, computed from the database's own
 //! answer; this host's clock is never used.
 //!
-//! **Lag.** Between the due instant and the ticket there are only one transaction's round trips, on a dedicated
-//! connection, so the planner never waits for the pool.
+//! **Lag.** A ticket needs a transaction's round trips, on a dedicated connection, so that the planner never waits for
+//! the pool, and then the broker. The claim is earlier by about that ([`firing::CLAIM_LEAD_MS`]); the open is not.
 //!
 //! **Overlap.** Each round admits the waiters whose jobs are free (`admission`): before the claims if there
 //! were waiters at the end of the previous round, and otherwise after them. While there are waiters, the sleep
@@ -303,8 +303,8 @@ impl Planner {
         self.quarantine.add(job, Instant::now());
     }
 
-    /// Returns how long to sleep until the next firing is due.
-    async fn time_to_next_firing(
+    /// Returns how long to sleep until the next claim.
+    async fn time_to_next_claim(
         &self,
         now: Now,
         report: &PlannerReport,
@@ -313,11 +313,11 @@ impl Planner {
         let mut dedicated = self.dedicated.lock().await;
         let mut connection = with_timeout(QUERY_TIMEOUT, dedicated.acquire()).await?;
         let started = Instant::now();
-        let due =
-            with_timeout(QUERY_TIMEOUT, firing::next_due(&mut *connection, &except, now)).await?;
+        let next =
+            with_timeout(QUERY_TIMEOUT, firing::next_claim(&mut *connection, &except, now)).await?;
         connection.release();
         let poll = POLL_INTERVAL.mul_f64(0.9 + 0.2 * fastrand::f64());
-        Ok(sleep_after_round(due, report, started.elapsed(), poll))
+        Ok(sleep_after_round(next, report, started.elapsed(), poll))
     }
 
     /// Runs one round: claims, admits, and decides how long to sleep. After an error `report` has what was done
@@ -325,7 +325,7 @@ impl Planner {
     async fn round(&self, now: Now, report: &mut PlannerReport) -> Result<(), LoopError> {
         let (all, admitted) = self.claim_and_admit(now, report).await?;
         if all {
-            report.sleep = self.time_to_next_firing(now, report).await?;
+            report.sleep = self.time_to_next_claim(now, report).await?;
         } else if report.found() == 0 {
             // There are more unplannable jobs than the quarantine can hold.
             report.sleep = POLL_INTERVAL;

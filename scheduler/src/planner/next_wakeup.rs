@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_store::firing::NextDue;
+use sexton_store::firing::NextClaim;
 
 use super::report::PlannerReport;
 
@@ -10,25 +10,25 @@ use super::report::PlannerReport;
 /// before found none that it could claim.
 const LOCKED_JOBS_PAUSE: Duration = Duration::from_millis(50);
 
-/// Returns how long to sleep after a round whose query for the next due instant took `round_trip`. A job that
-/// is due now became due during the round if the round claimed something, or read the rows before that instant;
+/// Returns how long to sleep after a round whose query for the next claim took `round_trip`. A job that can be
+/// claimed now became so during the round if the round claimed something, or read the rows before that instant;
 /// otherwise another replica holds it.
 pub(crate) fn sleep_after_round(
-    due: NextDue,
+    next: NextClaim,
     report: &PlannerReport,
     round_trip: Duration,
     poll: Duration,
 ) -> Duration {
-    let meanwhile = report.found() > 0 || due.at > report.looked_at;
+    let meanwhile = report.found() > 0 || next.at > report.looked_at;
     let overdue = if meanwhile { Duration::ZERO } else { LOCKED_JOBS_PAUSE };
-    sleep_until(due, round_trip, poll).unwrap_or(overdue)
+    sleep_until(next, round_trip, poll).unwrap_or(overdue)
 }
 
-/// Returns how long to sleep after an answer that took `round_trip`; `None` if a job is due by now. The
+/// Returns how long to sleep after an answer that took `round_trip`; `None` if a job can be claimed by now. The
 /// database read its clock about halfway through it.
-fn sleep_until(due: NextDue, round_trip: Duration, poll: Duration) -> Option<Duration> {
-    let Some(at) = due.at else { return Some(poll) };
-    match (at - due.now).to_std() {
+fn sleep_until(next: NextClaim, round_trip: Duration, poll: Duration) -> Option<Duration> {
+    let Some(at) = next.at else { return Some(poll) };
+    match (at - next.now).to_std() {
         Ok(Duration::ZERO) | Err(_) => None,
         Ok(left) => Some(left.saturating_sub(round_trip / 2).min(poll)),
     }
@@ -44,18 +44,18 @@ mod tests {
     fn the_sleep_ends_when_the_next_firing_is_due_by_the_databases_clock() {
         let now = "2026-01-01T08:00:00Z".parse().unwrap();
         let ms = Duration::from_millis;
-        let due = |in_ms| NextDue { now, at: Some(now + chrono::Duration::milliseconds(in_ms)) };
+        let due = |in_ms| NextClaim { now, at: Some(now + chrono::Duration::milliseconds(in_ms)) };
         assert_eq!(sleep_until(due(800), ms(2), ms(5_000)), Some(ms(799)));
         assert_eq!(sleep_until(due(90_000), ms(2), ms(5_000)), Some(ms(5_000)));
         assert_eq!(sleep_until(due(1), ms(4), ms(5_000)), Some(ms(0)));
-        assert_eq!(sleep_until(NextDue { now, at: None }, ms(2), ms(5_000)), Some(ms(5_000)));
+        assert_eq!(sleep_until(NextClaim { now, at: None }, ms(2), ms(5_000)), Some(ms(5_000)));
     }
 
     #[test]
     fn a_job_that_is_due_now_is_distinguished_from_one_due_later() {
         let now = "2026-01-01T08:00:00Z".parse().unwrap();
         for at in [now, now - chrono::Duration::seconds(5)] {
-            let due = NextDue { now, at: Some(at) };
+            let due = NextClaim { now, at: Some(at) };
             assert_eq!(sleep_until(due, Duration::ZERO, POLL), None);
         }
     }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn what_became_due_since_the_look_is_claimed_at_once_and_what_others_have_is_waited_for() {
         let at = "2026-01-01T08:00:00Z".parse().unwrap();
-        let due = NextDue { now: at + chrono::Duration::milliseconds(1), at: Some(at) };
+        let due = NextClaim { now: at + chrono::Duration::milliseconds(1), at: Some(at) };
         let round = |claimed, looked_ms| PlannerReport {
             claimed,
             looked_at: Some(at + chrono::Duration::milliseconds(looked_ms)),

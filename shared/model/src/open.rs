@@ -43,7 +43,7 @@ pub enum OpenDecision {
     /// This very request opened it, and its answer was lost: run it.
     Run,
     /// Too early (because of the broker's clock, or a manual move): to a delay queue for the remaining time, ack. Not
-    /// counted.
+    /// counted. A worker keeps a ticket that is due within milliseconds, as one of a firing claimed before it is due.
     Wait(Duration),
     /// Another transaction held the row's lock for a moment: open again in the next round.
     Retry,

@@ -41,6 +41,11 @@ pub use due::{DueJob, DueJobs, FailingJob, UnreadableJob};
 pub use held_firings::{HeldRun, list_due_now, list_held_jobs, list_held_runs};
 pub use under_way::Replaced;
 
+/// How long before it is due a firing is claimed, in milliseconds: the commit and the broker take about as long to bring
+/// its ticket to a worker, which opens it no sooner than it is due. Where the caller gives the time, a firing is claimed
+/// when it is due.
+pub const CLAIM_LEAD_MS: u64 = 5;
+
 /// A row to insert.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
@@ -127,34 +132,40 @@ pub struct CursorUpdate {
     pub runs: u32,
 }
 
-/// The database's time, and when the next active job is due.
+/// The database's time, and when the next firing can be claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NextDue {
+pub struct NextClaim {
     /// The database's clock (or the given `now`).
     pub now: DateTime<Utc>,
-    /// The earliest `next_fire_at` of an active job; `None`: nothing is scheduled.
+    /// [`CLAIM_LEAD_MS`] before the earliest `next_fire_at` of an active job; `None`: nothing is scheduled.
     pub at: Option<DateTime<Utc>>,
 }
 
 /// Reads until when the planner may sleep, not counting the jobs `except`.
-pub async fn next_due(
+pub async fn next_claim(
     mut to: impl ExecutorSource,
     except: &[JobId],
     now: Now,
-) -> Result<NextDue, StoreError> {
+) -> Result<NextClaim, StoreError> {
     let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
     let row = sqlx::query!(
-        r#"-- next_due
+        r#"-- next_claim
         SELECT coalesce($1, clock_timestamp()) AS "now!",
                (SELECT min(next_fire_at) FROM sexton.jobs
                 WHERE status = 'active' AND next_fire_at IS NOT NULL
-                  AND NOT (id = ANY ($2::uuid[]))) AS at"#,
+                  AND NOT (id = ANY ($2::uuid[]))) - $3 * interval '1 millisecond' AS at"#,
         now,
-        &except
+        &except,
+        claim_lead(now)
     )
     .fetch_one(to.executor())
     .await?;
-    Ok(NextDue { now: row.now, at: row.at })
+    Ok(NextClaim { now: row.now, at: row.at })
+}
+
+/// Returns [`CLAIM_LEAD_MS`] for the database's own time.
+fn claim_lead(now: Now) -> f64 {
+    if now.is_none() { CLAIM_LEAD_MS as f64 } else { 0.0 }
 }
 
 /// One claim transaction.
@@ -177,7 +188,7 @@ impl<'c> ClaimTransaction<'c> {
         Ok(Self { tx: with_client_timeout(connection.begin()).await?, now })
     }
 
-    /// Locks up to `limit` due jobs other than `except`, longest due first. Skips jobs that another replica has
+    /// Locks up to `limit` jobs other than `except` that are due by now or within [`CLAIM_LEAD_MS`], longest due first. Skips jobs that another replica has
     /// locked and will plan. Pauses, in this transaction, the jobs that have reached their limit of failures in a
     /// row.
     pub async fn due_jobs(&mut self, limit: i64, except: &[JobId]) -> Result<DueJobs, StoreError> {
@@ -191,15 +202,16 @@ impl<'c> ClaimTransaction<'c> {
                    params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
                    misfire_window_ms, misfire_limit, misfire_rate, pause_after_failures,
                    next_fire_at AS "next_fire_at!",
-                   coalesce($1, now()) AS "now!"
+                   coalesce($1, now()) + $4 * interval '1 millisecond' AS "now!"
             FROM sexton.jobs
-            WHERE status = 'active' AND next_fire_at <= coalesce($1, now())
+            WHERE status = 'active' AND next_fire_at <= coalesce($1, now()) + $4 * interval '1 millisecond'
               AND NOT (id = ANY ($3::uuid[]))
             ORDER BY next_fire_at, id LIMIT $2
             FOR NO KEY UPDATE SKIP LOCKED"#,
             self.now,
             limit,
-            &except
+            &except,
+            claim_lead(self.now)
         )
         .fetch_all(WithTimeout(&mut *self.tx))
         .await?;
@@ -240,7 +252,7 @@ impl<'c> ClaimTransaction<'c> {
                    c.skip,
                    CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
                    CASE WHEN c.skip IS NULL
-                        THEN coalesce($8, now()) + c.after * interval '1 millisecond' END,
+                        THEN greatest(coalesce($8, now()), c.nominal) + c.after * interval '1 millisecond' END,
                    j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
                    CASE WHEN c.waits IS NOT NULL THEN $11::timestamptz
                         WHEN c.after > 0 THEN coalesce($8, now()) + c.after * interval '1 millisecond'
@@ -294,7 +306,8 @@ impl<'c> ClaimTransaction<'c> {
                 next_nominal_at = nullif(c.nominal, c.next), runs_used = jobs.runs_used + c.runs,
                 planned_until = CASE WHEN c.next IS NULL AND jobs.schedule_kind = 'once'
                     THEN jobs.planned_until
-                    ELSE least(coalesce($3, now()), c.nominal - interval '1 microsecond') END
+                    ELSE least(coalesce($3, now()) + $7 * interval '1 millisecond',
+                               c.nominal - interval '1 microsecond') END
             FROM unnest($1::uuid[], $2::timestamptz[], $5::timestamptz[], $6::int[])
                  AS c (job_id, next, nominal, runs) WHERE jobs.id = c.job_id",
             &jobs,
@@ -302,7 +315,8 @@ impl<'c> ClaimTransaction<'c> {
             self.now,
             tz_data_version(),
             &nominal as &[Option<DateTime<Utc>>],
-            &runs
+            &runs,
+            claim_lead(self.now)
         )
         .execute(WithTimeout(&mut *self.tx))
         .await?;

@@ -92,3 +92,35 @@ async fn the_instance_lock_of_a_dead_worker_is_held_while_the_guard_of_its_task_
     until(&platform, "sexton.all_attempts WHERE outcome = 'lost'", 1).await;
     ledger.no_overlap();
 }
+
+/// Whether the process has the lock file of a worker open.
+fn has_lock_open(process: i32) -> bool {
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    descriptors
+        .filter_map(|one| std::fs::read_link(one.ok()?.path()).ok())
+        .any(|file| file.extension().is_some_and(|ending| ending == "lock"))
+}
+
+#[tokio::test]
+async fn a_guard_has_the_instance_lock_while_its_task_runs_and_not_while_it_waits_for_another() {
+    let mut platform = Platform::new().await.unwrap();
+    let folder = platform.folder().to_owned();
+    let (guard, go) = (folder.join("guard"), folder.join("go"));
+    let script = format!(
+        "echo $PPID >{guard}.part; mv {guard}.part {guard}; until [ -e {go} ]; do sleep 0.05; done",
+        guard = guard.display(),
+        go = go.display()
+    );
+    platform.catalogue(&format!("[tasks.work]\ncommand = [\"/bin/sh\", \"-c\", '{script}']\n"));
+    platform.apply(&by_hand("a.b", "work", "")).await.unwrap();
+    let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let _worker = platform.start_worker("w1", &[]).unwrap();
+    platform.sexton(&["jobs", "trigger", "a.b"]).await;
+    let begun = async || std::fs::read_to_string(&guard).ok()?.trim().parse().ok();
+    let guard: i32 = platform.eventually("the task has begun", FINAL_TIMEOUT, begun).await;
+    assert!(has_lock_open(guard));
+    std::fs::write(&go, "").unwrap();
+    let released = async || (!has_lock_open(guard)).then_some(());
+    platform.eventually("the lock is released", FINAL_TIMEOUT, released).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
+}

@@ -9,6 +9,7 @@
 mod absences;
 mod admission;
 mod catch_up_hold;
+mod claim_lead;
 mod claiming;
 mod dispatching;
 mod failure_pause;

@@ -71,7 +71,8 @@ fn words(execution: &Execution, what: &EventKind) -> String {
     match what {
         EventKind::Fired { by, late } => {
             let due = execution.scheduled_for.format("%H:%M:%S");
-            format!("due {due} UTC, claimed {} ms later by {by}", late.num_milliseconds())
+            let word = if *late < TimeDelta::zero() { "earlier" } else { "later" };
+            format!("due {due} UTC, claimed {} ms {word} by {by}", late.num_milliseconds().abs())
         }
         EventKind::Triggered => "by `sexton jobs trigger`".to_owned(),
         EventKind::Ran { number, worker } => format!("attempt {number}, on {worker}"),

@@ -225,7 +225,8 @@ impl BackgroundLoop for Pruner {
     type Report = PrunerReport;
 
     async fn run_once(&self, now: Now) -> Result<PrunerReport, LoopError> {
-        let clock = with_timeout(QUERY_TIMEOUT, firing::next_due(&self.store, &[], now)).await?.now;
+        let clock =
+            with_timeout(QUERY_TIMEOUT, firing::next_claim(&self.store, &[], now)).await?.now;
         let latest = next_run(clock) - Days::new(1);
         if let Some(until) = self.not_due_until(clock, latest) {
             return Ok(PrunerReport::NotDue(until));

@@ -10,24 +10,26 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use sexton_worker::executor::command::{CommandExecutor, CommandTask, TaskLimits, TaskUser};
+use sexton_worker::executor::command::{
+    CommandExecutor, CommandHost, CommandTask, TaskLimits, TaskUser,
+};
 use sexton_worker::executor::{Executor, HostInstant, Outcome, TaskEnd};
 use sexton_worker::guard::GuardProgram;
 use sexton_worker::secret::Value;
+use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fixture::{
-    DEADLINE, executor, executor_under, host, long_lease, run, script, stdout, task, worker_program,
+    DEADLINE, executor, host, long_lease, run, script, stdout, task, worker_program,
 };
 
-/// An executor whose guards record their process ids when they start.
+/// Executors that share their guards, which record their process ids when they start.
 struct Scene {
     folder: tempfile::TempDir,
-    executor: CommandExecutor,
+    host: Arc<CommandHost>,
 }
 
 impl Scene {
-    /// Each task prints the process id of its guard.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (guard, log) = (folder.path().join("guard"), Self::log(folder.path()));
@@ -36,8 +38,11 @@ impl Scene {
             format!("#!/bin/sh\necho $$ >>{}\nexec {} \"$@\"\n", log.display(), worker.display());
         fs::write(&guard, wrapper).unwrap();
         fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-        let executor = executor_under(GuardProgram::from_path(guard), script("echo $PPID"));
-        Self { folder, executor }
+        Self { folder, host: host(GuardProgram::from_path(guard)) }
+    }
+
+    fn executor_of(&self, text: &str) -> CommandExecutor {
+        CommandExecutor::new(Arc::clone(&self.host), script(text))
     }
 
     fn log(folder: &Path) -> PathBuf {
@@ -52,7 +57,7 @@ impl Scene {
 
     /// Runs a task that succeeds; returns the process id of its guard.
     async fn guard_of_a_task(&self) -> i32 {
-        let end = run(&self.executor).await;
+        let end = run(&self.executor_of("echo $PPID")).await;
         assert_eq!(end.outcome, Outcome::Succeeded);
         stdout(&end)[0].parse().unwrap()
     }
@@ -126,6 +131,45 @@ async fn a_guard_retires_before_a_limit_of_processor_time_could_hit_it() {
         assert!(tasks < 20_000, "the guard has served {tasks} tasks");
     }
     assert!(tasks > 20, "a guard served {tasks} tasks only");
+    gone(first).await;
+}
+
+/// Follows the process whose id is in the file of the first argument, as a debugger does, until it is killed: then that
+/// process cannot be reaped by its parent, whatever ends it. Makes the file of the second argument once it does.
+const TRACER: &str = r#"
+import ctypes, pathlib, signal, sys
+SEIZE = 0x4206
+traced, ready = map(pathlib.Path, sys.argv[1:])
+if ctypes.CDLL(None, use_errno=True).ptrace(SEIZE, int(traced.read_text()), None, None):
+    sys.exit(f"ptrace: {ctypes.get_errno()}")
+ready.touch()
+signal.pause()
+"#;
+
+#[tokio::test]
+async fn a_guard_retires_after_a_task_of_which_something_cannot_be_reaped() {
+    let scene = Scene::new();
+    let first = scene.guard_of_a_task().await;
+    let (traced, ready) = (scene.folder.path().join("traced"), scene.folder.path().join("ready"));
+    let leaves = format!(
+        "setsid sleep 1000 & echo $! >{traced}.part; mv {traced}.part {traced}
+         until [ -e {ready} ]; do sleep 0.01; done; echo $PPID",
+        traced = traced.display(),
+        ready = ready.display()
+    );
+    let executor = scene.executor_of(&leaves);
+    let tracing = async {
+        while !traced.exists() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let mut tracer = Command::new("python3");
+        tracer.args(["-c", TRACER]).args([&traced, &ready]).kill_on_drop(true);
+        tracer.spawn().unwrap()
+    };
+    let (end, _tracer) = tokio::join!(run(&executor), tracing);
+    assert_eq!(end.outcome, Outcome::Succeeded, "{end:?}");
+    assert_eq!(stdout(&end), [first.to_string()]);
+    assert_ne!(scene.guard_of_a_task().await, first);
     gone(first).await;
 }
 

@@ -1,0 +1,114 @@
+//! A firing is claimed a few milliseconds before it is due, and opened no sooner than it is due.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use lapin::options::QueueDeclareOptions;
+use lapin::types::FieldTable;
+use lapin::{Connection, ConnectionProperties};
+use sexton_broker::PoolName;
+use sexton_broker::names::retry_queue;
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
+use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::plan::Cursor;
+use sexton_store::firing::{
+    CLAIM_LEAD_MS, Claim, ClaimTransaction, CursorUpdate, NextClaim, next_claim,
+};
+use sexton_tests::factory::NewJob;
+use sexton_tests::platform::Platform;
+use uuid::Uuid;
+
+use super::{Fixture, now};
+use crate::process::count;
+
+const MINUTELY: &str = "* * * * *";
+
+fn lead() -> TimeDelta {
+    TimeDelta::milliseconds(CLAIM_LEAD_MS as i64)
+}
+
+impl Fixture {
+    async fn cursor(&self, job: JobId, at: DateTime<Utc>) {
+        let moving = sqlx::query("UPDATE sexton.jobs SET next_fire_at = $2 WHERE id = $1");
+        moving.bind(job.get()).bind(at).execute(self.db.pool()).await.unwrap();
+    }
+
+    async fn instant(&self, query: &'static str) -> DateTime<Utc> {
+        sqlx::query_scalar(query).fetch_one(self.db.pool()).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_firing_is_claimed_within_the_lead_and_may_be_opened_when_it_is_due() {
+    let f = Fixture::without_broker().await;
+    let far_away = Utc::now() + TimeDelta::days(1);
+    let near = f.job(NewJob::new("a.near").cron(MINUTELY, far_away)).await;
+    let beyond = f.job(NewJob::new("a.beyond").cron(MINUTELY, far_away)).await;
+    let mut transaction = ClaimTransaction::begin(&f.store(), None).await.unwrap();
+    // The time stands still within a transaction; so the test does not depend on how long its steps take.
+    let begun = transaction.read_clock(None, "test:1").await.unwrap().now;
+    let (due, later) = (begun + lead(), begun + lead() + TimeDelta::microseconds(1));
+    f.cursor(near, due).await;
+    f.cursor(beyond, later).await;
+    let found = transaction.due_jobs(10, &[]).await.unwrap().jobs;
+    let names: Vec<&str> = found.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["a.near"]);
+    let claim = Claim {
+        id: ExecutionId::new(Uuid::now_v7()),
+        job_id: near,
+        execution_key: "cron-1".to_owned(),
+        idempotency_key: "1".to_owned(),
+        scheduled_for: due,
+        skip_reason: None,
+        waits: None,
+        after: Duration::ZERO,
+    };
+    transaction.insert(&[claim], "test:1").await.unwrap();
+    let next = due + TimeDelta::minutes(1);
+    let moved =
+        CursorUpdate { job: near, next: Some(Cursor { nominal: next, due: next }), runs: 0 };
+    assert_eq!(transaction.advance(&[moved]).await.unwrap(), 1);
+    transaction.commit().await.unwrap();
+
+    assert_eq!(f.instant("SELECT claimed_at FROM sexton.executions").await, begun);
+    assert_eq!(f.instant("SELECT next_attempt_at FROM sexton.executions").await, due);
+    // The firing is accounted for: a pause in the lead does not record it as missed.
+    let until = "SELECT planned_until FROM sexton.jobs WHERE name = 'a.near'";
+    assert_eq!(f.instant(until).await, due);
+    let NextClaim { at, .. } = next_claim(&f.store(), &[], None).await.unwrap();
+    assert_eq!(at, Some(later - lead()));
+    // At a given time a firing is claimed when it is due.
+    let NextClaim { at, .. } = next_claim(&f.store(), &[], now(0)).await.unwrap();
+    assert_eq!(at, Some(later));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn firings_are_claimed_before_they_are_due_and_each_begins_when_it_is() {
+    const FIRINGS: i64 = 5;
+    let mut platform = Platform::new().await.unwrap();
+    platform.catalogue("[tasks.noop]\ncommand = [\"/bin/true\"]\n");
+    let job = "[[job]]\nname = \"a.job\"\ntask = \"noop\"\nevery = \"1s\"\noverlap = \"allow\"\n";
+    platform.apply(job).await.unwrap();
+    let mut scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let mut worker = platform.start_worker("w1", &[]).unwrap();
+    scheduler.ready().await;
+    worker.ready().await;
+    let connection = Connection::connect(platform.amqp_url(), ConnectionProperties::default());
+    let connection = connection.await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let pool = PoolName::default_pool();
+    let shortest = retry_queue(platform.namespace(), &pool, DELAY_QUEUES_MS[0]);
+    let early = "sexton.executions WHERE state = 'succeeded' AND claimed_at < scheduled_for";
+    // A busy machine may wake the scheduler too late, but not always.
+    let enough = async || {
+        let options = QueueDeclareOptions::durable().passive();
+        let declared =
+            channel.queue_declare(shortest.as_str().into(), options, FieldTable::default());
+        // An early ticket would be there for a second, and its task late by as much.
+        assert_eq!(declared.await.unwrap().message_count(), 0);
+        (count(&platform, early).await >= FIRINGS).then_some(())
+    };
+    platform.eventually("firings are claimed early", Duration::from_mins(5), enough).await;
+    let begun_early = "sexton.executions WHERE started_at < scheduled_for";
+    assert_eq!(count(&platform, begun_early).await, 0);
+}
