@@ -137,6 +137,7 @@ impl Slot {
                         Ok(Ok(Opening::Unopened(OpenDecision::Wait(rest))))
                             if rest <= EARLY_HOLD =>
                         {
+                            tracing::debug!(execution.id = %id, "a ticket is kept: it is due in {rest:?}");
                             sleep(rest).await;
                             // This request has opened nothing.
                             sent = sent.map(|_| HostInstant::now());

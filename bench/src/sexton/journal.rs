@@ -15,8 +15,7 @@ use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
 use sexton_store::settle::{Settlement, settle};
 use sexton_tests::database::TestDatabase;
-use sexton_tests::factory::NewJob;
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::{line, with};
@@ -26,20 +25,25 @@ use crate::line::Line;
 use crate::processor::used_by;
 
 const LEASE: Duration = Duration::from_secs(20);
+/// The job of the executions that have ended before.
+const FINISHED_JOB: Uuid = Uuid::max();
 
 /// Returns executions per second.
 pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
     let database = TestDatabase::create_on(database_url).await?;
-    finish(database.pool(), arguments.finished).await?;
+    // The pool's connections limit how long a statement may take.
+    let mut patient = PgConnection::connect(database.url()).await?;
+    finish(&mut patient, arguments.finished).await?;
     // Before the rows that are measured: from here on their pages are in the log as a whole already.
-    sqlx::query("CHECKPOINT").execute(database.pool()).await?;
+    sqlx::query("CHECKPOINT").execute(&mut patient).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
     if let Some(file) = &arguments.design {
         let statements = std::fs::read_to_string(file)
             .with_context(|| format!("cannot read {}", file.display()))?;
-        sqlx::raw_sql(AssertSqlSafe(statements)).execute(database.pool()).await?;
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut patient).await?;
     }
-    sqlx::query("VACUUM ANALYZE").execute(database.pool()).await?;
+    sqlx::query("VACUUM ANALYZE").execute(&mut patient).await?;
+    patient.close().await?;
     let mut dedicated = DedicatedConnection::for_key_lookups(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
     let mut connection = dedicated.acquire().await?;
@@ -81,11 +85,19 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
 }
 
 /// Makes executions of another job that have ended.
-async fn finish(pool: &PgPool, count: i64) -> Result<()> {
+async fn finish(connection: &mut PgConnection, count: i64) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
-    let job = NewJob::new("bench.finished").insert(pool).await?;
+    sqlx::query(
+        "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
+            misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
+         VALUES ($1, 'bench.finished', 'none', 'nothing', '{}', 'default', 'allow', 'skip', 0, 1, 60000, '{}',
+            now(), now())",
+    )
+    .bind(FINISHED_JOB)
+    .execute(&mut *connection)
+    .await?;
     sqlx::query(
         "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
             idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at, finished_at, outcome)
@@ -93,9 +105,9 @@ async fn finish(pool: &PgPool, count: i64) -> Result<()> {
             at, at, at, at, 'succeeded'
          FROM generate_series(1, $2) n, LATERAL (SELECT now() - (n % 86400) * interval '1 second' AS at) t",
     )
-    .bind(job.get())
+    .bind(FINISHED_JOB)
     .bind(count)
-    .execute(pool)
+    .execute(connection)
     .await?;
     Ok(())
 }

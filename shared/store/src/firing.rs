@@ -163,7 +163,7 @@ pub async fn next_claim(
     Ok(NextClaim { now: row.now, at: row.at })
 }
 
-/// Returns [`CLAIM_LEAD_MS`] for the database's own time.
+/// Returns [`CLAIM_LEAD_MS`] for the database's own time, and 0 for a given time.
 fn claim_lead(now: Now) -> f64 {
     if now.is_none() { CLAIM_LEAD_MS as f64 } else { 0.0 }
 }
@@ -188,9 +188,9 @@ impl<'c> ClaimTransaction<'c> {
         Ok(Self { tx: with_client_timeout(connection.begin()).await?, now })
     }
 
-    /// Locks up to `limit` jobs other than `except` that are due by now or within [`CLAIM_LEAD_MS`], longest due first. Skips jobs that another replica has
-    /// locked and will plan. Pauses, in this transaction, the jobs that have reached their limit of failures in a
-    /// row.
+    /// Locks up to `limit` jobs other than `except` that are due by now or within [`CLAIM_LEAD_MS`], longest due first.
+    /// Skips jobs that another replica has locked and will plan. Pauses, in this transaction, the jobs that have reached
+    /// their limit of failures in a row.
     pub async fn due_jobs(&mut self, limit: i64, except: &[JobId]) -> Result<DueJobs, StoreError> {
         let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
         let rows = sqlx::query_as!(
@@ -252,7 +252,9 @@ impl<'c> ClaimTransaction<'c> {
                    c.skip,
                    CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
                    CASE WHEN c.skip IS NULL
-                        THEN greatest(coalesce($8, now()), c.nominal) + c.after * interval '1 millisecond' END,
+                        THEN least(greatest(coalesce($8, now()), c.nominal),
+                                   coalesce($8, now()) + $14 * interval '1 millisecond')
+                             + c.after * interval '1 millisecond' END,
                    j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
                    CASE WHEN c.waits IS NOT NULL THEN $11::timestamptz
                         WHEN c.after > 0 THEN coalesce($8, now()) + c.after * interval '1 millisecond'
@@ -275,7 +277,8 @@ impl<'c> ClaimTransaction<'c> {
             tz_data_version(),
             NOT_BEFORE_ADMISSION,
             &waits as &[Option<String>],
-            &after
+            &after,
+            claim_lead(self.now)
         )
         .fetch_all(WithTimeout(&mut *self.tx))
         .await?;

@@ -104,7 +104,7 @@ fn has_lock_open(process: i32) -> bool {
 #[tokio::test]
 async fn a_guard_has_the_instance_lock_while_its_task_runs_and_not_while_it_waits_for_another() {
     let mut platform = Platform::new().await.unwrap();
-    let folder = platform.folder().to_owned();
+    let folder = platform.folder().clone();
     let (guard, go) = (folder.join("guard"), folder.join("go"));
     let script = format!(
         "echo $PPID >{guard}.part; mv {guard}.part {guard}; until [ -e {go} ]; do sleep 0.05; done",

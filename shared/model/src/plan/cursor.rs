@@ -10,7 +10,7 @@ use crate::job::{Schedule, ScheduleConstraints};
 pub struct Cursor {
     /// The nominal time, which its key, its row and a gap use.
     pub nominal: DateTime<Utc>,
-    /// When it is claimed: at its nominal time or later.
+    /// When it is due: at its nominal time or later.
     pub due: DateTime<Utc>,
 }
 

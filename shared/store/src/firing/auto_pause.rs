@@ -7,10 +7,11 @@
 
 use std::collections::HashSet;
 
+use chrono::TimeDelta;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{ClaimTransaction, DueJobs, FailingJob};
+use super::{ClaimTransaction, DueJobs, FailingJob, claim_lead};
 use crate::StoreError;
 use crate::connection::client_timeout::WithTimeout;
 use crate::operator::{NewAction, record_actions};
@@ -57,6 +58,7 @@ impl ClaimTransaction<'_> {
         let paused = due.jobs.extract_if(.., |job| failing.contains(&job.id.get()));
         let mut actions = Vec::new();
         let mut at = None;
+        let lead = TimeDelta::milliseconds(claim_lead(self.now) as i64);
         for job in paused {
             let failures = job.pause_after_failures.unwrap_or_default();
             actions.push(NewAction {
@@ -67,7 +69,7 @@ impl ClaimTransaction<'_> {
                 before: Some(json!({"status": "active"})),
                 after: Some(json!({"status": "paused"})),
             });
-            at = Some(job.now);
+            at = Some(job.now - lead);
             due.paused.push(FailingJob { id: job.id, name: job.name, failures });
         }
         let Some(at) = at else { return Ok(()) };

@@ -20,7 +20,7 @@ use sexton_model::plan::Gap;
 use sexton_model::time_jump::{TimeJump, detect_jump};
 use uuid::Uuid;
 
-use super::ClaimTransaction;
+use super::{ClaimTransaction, claim_lead};
 use crate::StoreError;
 use crate::connection::client_timeout::WithTimeout;
 
@@ -161,7 +161,8 @@ impl ClaimTransaction<'_> {
         Ok(hold.is_some())
     }
 
-    /// Sets late firings aside, in the transaction that moves their jobs' cursors past them.
+    /// Sets late firings aside, in the transaction that moves their jobs' cursors past them; at the instant by which
+    /// they were planned.
     pub async fn hold_firings(&mut self, held: &[(JobId, Gap)]) -> Result<(), StoreError> {
         if held.is_empty() {
             return Ok(());
@@ -174,7 +175,7 @@ impl ClaimTransaction<'_> {
         sqlx::query!(
             "-- set_firings_aside
             INSERT INTO sexton.held_firings (job_id, first_firing, last_firing, count, held_at)
-            SELECT h.*, coalesce($5, now())
+            SELECT h.*, coalesce($5, now()) + $6 * interval '1 millisecond'
             FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[]) AS h
             ON CONFLICT (job_id, first_firing) DO UPDATE SET
                 last_firing = greatest(held_firings.last_firing, excluded.last_firing),
@@ -183,7 +184,8 @@ impl ClaimTransaction<'_> {
             &first,
             &last,
             &counts,
-            self.now
+            self.now,
+            claim_lead(self.now)
         )
         .execute(WithTimeout(&mut *self.tx))
         .await?;

@@ -19,7 +19,8 @@ use uuid::Uuid;
 use crate::StoreError;
 use crate::error::parse_column;
 
-/// A job whose next firing is due, locked by the transaction that read it.
+/// A job whose next firing is due, or will be within [`CLAIM_LEAD_MS`](super::CLAIM_LEAD_MS), locked by the transaction
+/// that read it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DueJob {
     /// The job.
@@ -63,7 +64,8 @@ pub struct DueJob {
     pub pause_after_failures: Option<u32>,
     /// The job's executions that have not ended; read only as far as the overlap policy needs.
     pub under_way: UnderWay,
-    /// The instant of the decision, by the database's clock.
+    /// The instant for which it is planned: the database's clock and [`CLAIM_LEAD_MS`](super::CLAIM_LEAD_MS), or the given
+    /// time.
     pub now: DateTime<Utc>,
 }
 

@@ -85,7 +85,9 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
                     AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)))
             ORDER BY w.job_id, w.next_attempt_at, w.id)
         UPDATE sexton.executions e SET rev = e.rev + 1, ticket_published_at = NULL,
-            admitted_at = coalesce($2, now()), next_attempt_at = coalesce($2, now()),
+            admitted_at = coalesce($2, now()),
+            -- A firing that was claimed before it is due is not due yet.
+            next_attempt_at = greatest(coalesce($2, now()), e.next_attempt_at),
             relay_after = coalesce($2, now()) + $3 * interval '1 millisecond'
         FROM l, sexton.jobs j
         WHERE e.id = l.id AND j.id = e.job_id

@@ -1,6 +1,6 @@
 //! Computes a job's cursor after an apply, and the gaps for the firings that it leaves behind. Pure.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::job::JobSpec;
 use sexton_model::plan::{
     Cursor, Gap, GapReason, Timetable, excluded_gaps, first_firing, nominal_gap,
@@ -8,6 +8,7 @@ use sexton_model::plan::{
 use sexton_model::zone::tz_data_version;
 
 use crate::StoreError;
+use crate::firing::CLAIM_LEAD_MS;
 use crate::jobs::Job;
 
 /// A job to apply, and its prepared schedule; `None` if that cannot be read.
@@ -83,7 +84,11 @@ pub(super) fn reschedule(
             "paused" => GapReason::Paused,
             _ => GapReason::Rescheduled,
         };
-        return Ok((CursorPlacement::start(ready, runs_used, at), given_up(reason)));
+        // A firing that was claimed before it is due must not fire again under the new schedule.
+        let lead = TimeDelta::milliseconds(CLAIM_LEAD_MS as i64);
+        let claimed = job.planned_until.filter(|until| (at..=at + lead).contains(until));
+        let start = CursorPlacement::start(ready, runs_used, claimed.unwrap_or(at));
+        return Ok((start, given_up(reason)));
     }
     let mut place = CursorPlacement {
         cursor,
