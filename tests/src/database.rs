@@ -30,7 +30,7 @@ static TEMPLATE: OnceCell<Template> = OnceCell::const_new();
 #[derive(Debug)]
 struct Template {
     name: String,
-    /// A further option of `CREATE DATABASE`. Copying files writes no journal, and is twice as fast.
+    /// A further option of `CREATE DATABASE`. Copying files writes no write-ahead log, and takes less time.
     strategy: &'static str,
 }
 

@@ -36,11 +36,6 @@ impl VirtualHost {
         &self.url
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Sets the policy `name` for the queues whose names match `pattern`.
     pub async fn set_policy(
         &self,

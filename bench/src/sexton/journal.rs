@@ -8,13 +8,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
+use sexton_model::id::{AttemptNumber, ExecutionId, JobId, OpenToken, ProcessId};
 use sexton_model::retry::Decision;
 use sexton_store::dedicated_connection::DedicatedConnection;
 use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
 use sexton_store::settle::{Settlement, settle};
 use sexton_tests::database::TestDatabase;
+use sexton_tests::factory::NewJob;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -25,15 +26,14 @@ use crate::line::Line;
 use crate::processor::used_by;
 
 const LEASE: Duration = Duration::from_secs(20);
-/// The job of the executions that have ended before.
-const FINISHED_JOB: Uuid = Uuid::max();
 
 /// Returns executions per second.
 pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
     let database = TestDatabase::create_on(database_url).await?;
     // The pool's connections limit how long a statement may take.
     let mut patient = PgConnection::connect(database.url()).await?;
-    finish(&mut patient, arguments.finished).await?;
+    let other = NewJob::new("bench.finished").insert(database.pool()).await?;
+    finish(&mut patient, other, arguments.finished).await?;
     // Before the rows that are measured: from here on their pages are in the log as a whole already.
     sqlx::query("CHECKPOINT").execute(&mut patient).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
@@ -84,20 +84,8 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     Ok(())
 }
 
-/// Makes executions of another job that have ended.
-async fn finish(connection: &mut PgConnection, count: i64) -> Result<()> {
-    if count == 0 {
-        return Ok(());
-    }
-    sqlx::query(
-        "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
-            misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
-         VALUES ($1, 'bench.finished', 'none', 'nothing', '{}', 'default', 'allow', 'skip', 0, 1, 60000, '{}',
-            now(), now())",
-    )
-    .bind(FINISHED_JOB)
-    .execute(&mut *connection)
-    .await?;
+/// Makes executions of `job` that have ended.
+async fn finish(connection: &mut PgConnection, job: JobId, count: i64) -> Result<()> {
     sqlx::query(
         "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
             idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at, finished_at, outcome)
@@ -105,7 +93,7 @@ async fn finish(connection: &mut PgConnection, count: i64) -> Result<()> {
             at, at, at, at, 'succeeded'
          FROM generate_series(1, $2) n, LATERAL (SELECT now() - (n % 86400) * interval '1 second' AS at) t",
     )
-    .bind(FINISHED_JOB)
+    .bind(job.get())
     .bind(count)
     .execute(connection)
     .await?;

@@ -1,7 +1,7 @@
 //! Policies of RabbitMQ that apply to the namespace's queues: each is found and named, and loses nothing.
 //!
-//! Method: a catch-all policy on a virtual host of the test's own, under real programs. What it takes away is there again
-//! by the rows, while it is in force or when it is gone.
+//! Method: a catch-all policy on a virtual host of the test's own, under real programs. What it takes away is there
+//! again by the rows, while it is in force or when it is gone.
 
 use std::time::Duration;
 
