@@ -7,8 +7,21 @@ CREATE TABLE sexton.waiting (id uuid PRIMARY KEY, next_attempt_at timestamptz NO
 CREATE INDEX waiting_by_time ON sexton.waiting (next_attempt_at);
 CREATE TABLE sexton.running (id uuid PRIMARY KEY);
 CREATE TABLE sexton.under_way (job_id uuid, id uuid, PRIMARY KEY (job_id, id));
+CREATE TABLE sexton.unpublished (id uuid PRIMARY KEY, pool text, relay_after timestamptz, scheduled_for timestamptz);
+CREATE INDEX unpublished_by_pool ON sexton.unpublished (pool, relay_after, scheduled_for, id);
+CREATE INDEX unpublished_by_time ON sexton.unpublished (scheduled_for, id);
 CREATE TABLE sexton.ended (own_key boolean, finished_at timestamptz, id uuid);
 CREATE INDEX ended_by_age ON sexton.ended (own_key, finished_at, id);
+
+CREATE FUNCTION sexton.executions_begin() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO sexton.waiting SELECT id, next_attempt_at FROM fresh WHERE state IN ('pending', 'retrying');
+    INSERT INTO sexton.under_way SELECT job_id, id FROM fresh WHERE state IN ('pending', 'running', 'retrying');
+    INSERT INTO sexton.unpublished SELECT id, pool, relay_after, scheduled_for FROM fresh
+    WHERE ticket_published_at IS NULL;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER executions_begin AFTER INSERT ON sexton.executions REFERENCING NEW TABLE AS fresh
+    FOR EACH STATEMENT EXECUTE FUNCTION sexton.executions_begin();
 
 CREATE FUNCTION sexton.executions_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF EXISTS (SELECT FROM fresh WHERE state = 'running') THEN
@@ -18,7 +31,9 @@ CREATE FUNCTION sexton.executions_change() RETURNS trigger LANGUAGE plpgsql AS $
     IF EXISTS (SELECT FROM fresh WHERE state IN ('pending', 'retrying')) THEN
         DELETE FROM sexton.running r USING fresh f WHERE r.id = f.id AND f.state IN ('pending', 'retrying');
         INSERT INTO sexton.waiting SELECT id, next_attempt_at FROM fresh WHERE state IN ('pending', 'retrying')
-        ON CONFLICT (id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at;
+        ON CONFLICT (id) DO UPDATE SET next_attempt_at = excluded.next_attempt_at
+        WHERE waiting.next_attempt_at IS DISTINCT FROM excluded.next_attempt_at;
+        DELETE FROM sexton.unpublished u USING fresh f WHERE u.id = f.id AND f.ticket_published_at IS NOT NULL;
     END IF;
     IF EXISTS (SELECT FROM fresh WHERE state NOT IN ('pending', 'running', 'retrying')) THEN
         DELETE FROM sexton.running r USING fresh f WHERE r.id = f.id

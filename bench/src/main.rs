@@ -35,6 +35,9 @@ struct Arguments {
     /// For how many seconds, where a work takes as long as it is given
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=3_600))]
     seconds: u32,
+    /// Executions a second that come and go
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    rate: u32,
     /// Executions that have ended before the journal
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=20_000_000))]
     finished: i64,
@@ -74,6 +77,8 @@ enum Work {
     Recovery,
     /// The statements that open and settle, in batches as large as the number of slots
     Journal,
+    /// What vacuum leaves, at a steady rate of executions that come and go
+    Growth,
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ mod commands;
 mod defined;
 mod drain;
 mod enqueue;
+mod growth;
 mod journal;
 mod lag;
 mod memory;
@@ -25,8 +26,10 @@ const DEADLINE: Duration = Duration::from_mins(15);
 const POOL: &str = "handlers";
 
 pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &str) -> Result<()> {
-    if arguments.work == Work::Journal {
-        return journal::measure(arguments, database_url).await;
+    match arguments.work {
+        Work::Journal => return journal::measure(arguments, database_url).await,
+        Work::Growth => return growth::measure(arguments, database_url).await,
+        _ => {}
     }
     let mut platform = Platform::on(database_url, amqp_url).await?;
     platform.catalogue(
@@ -42,7 +45,7 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         Work::Defined => defined::measure(&platform, arguments).await,
         Work::Memory => memory::measure(&platform, arguments).await,
         Work::Recovery => recovery::measure(&platform, arguments).await,
-        Work::Journal => Ok(()),
+        Work::Journal | Work::Growth => Ok(()),
     }
 }
 

@@ -25,25 +25,12 @@ use crate::bare::fill;
 use crate::line::Line;
 use crate::processor::used_by;
 
-const LEASE: Duration = Duration::from_secs(20);
+pub(super) const LEASE: Duration = Duration::from_secs(20);
 
 /// Returns executions per second.
 pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
     let database = TestDatabase::create_on(database_url).await?;
-    // The pool's connections limit how long a statement may take.
-    let mut patient = PgConnection::connect(database.url()).await?;
-    let other = NewJob::new("bench.finished").insert(database.pool()).await?;
-    finish(&mut patient, other, arguments.finished).await?;
-    // Before the rows that are measured: from here on their pages are in the log as a whole already.
-    sqlx::query("CHECKPOINT").execute(&mut patient).await?;
-    let ids = fill(database.pool(), arguments.count).await?.0;
-    if let Some(file) = &arguments.design {
-        let statements = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
-        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut patient).await?;
-    }
-    sqlx::query("VACUUM ANALYZE").execute(&mut patient).await?;
-    patient.close().await?;
+    let ids = prepare(&database, arguments, arguments.count).await?;
     let mut dedicated = DedicatedConnection::for_key_lookups(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
     let mut connection = dedicated.acquire().await?;
@@ -55,7 +42,8 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     let wal_before = wal_written(database.pool()).await?;
     let began = Instant::now();
     for batch in ids.chunks(usize::from(arguments.slots)) {
-        let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
+        let requests: Vec<OpenRequest> =
+            batch.iter().map(|id| request(ExecutionId::new(*id))).collect();
         let before = used_by(server)?;
         let since = Instant::now();
         let mut connection = dedicated.acquire().await?;
@@ -84,6 +72,29 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     Ok(())
 }
 
+/// Makes `arguments.finished` executions that have ended and `count` that wait, in the design that is asked for.
+pub(super) async fn prepare(
+    database: &TestDatabase,
+    arguments: &Arguments,
+    count: i64,
+) -> Result<Vec<Uuid>> {
+    // The pool's connections limit how long a statement may take.
+    let mut patient = PgConnection::connect(database.url()).await?;
+    let other = NewJob::new("bench.finished").insert(database.pool()).await?;
+    finish(&mut patient, other, arguments.finished).await?;
+    // Before the rows that are measured: from here on their pages are in the log as a whole already.
+    sqlx::query("CHECKPOINT").execute(&mut patient).await?;
+    let ids = fill(database.pool(), count).await?.0;
+    if let Some(file) = &arguments.design {
+        let statements = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut patient).await?;
+    }
+    sqlx::query("VACUUM ANALYZE").execute(&mut patient).await?;
+    patient.close().await?;
+    Ok(ids)
+}
+
 /// Makes executions of `job` that have ended.
 async fn finish(connection: &mut PgConnection, job: JobId, count: i64) -> Result<()> {
     sqlx::query(
@@ -106,15 +117,15 @@ async fn wal_written(pool: &PgPool) -> Result<f64> {
     Ok(sqlx::query_scalar(bytes).fetch_one(pool).await?)
 }
 
-fn request(id: Uuid) -> OpenRequest {
+pub(super) fn request(execution_id: ExecutionId) -> OpenRequest {
     OpenRequest {
-        execution_id: ExecutionId::new(id),
+        execution_id,
         attempt: AttemptNumber::FIRST,
         token: OpenToken::new(Uuid::new_v4()),
     }
 }
 
-fn settlement(request: &OpenRequest) -> Settlement {
+pub(super) fn settlement(request: &OpenRequest) -> Settlement {
     let OpenRequest { execution_id, attempt, token } = *request;
     Settlement {
         fence: AttemptFence { execution_id, attempt, token },
