@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,8 +37,16 @@ impl Scene {
         let worker = worker_program();
         let wrapper =
             format!("#!/bin/sh\necho $$ >>{}\nexec {} \"$@\"\n", log.display(), worker.display());
-        fs::write(&guard, wrapper).unwrap();
-        fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
+        // By another process: a child that this one forks for another test would keep the file open for writing until it
+        // has executed its own program, and meanwhile nobody can execute this one.
+        let mut writing = std::process::Command::new("sh")
+            .args(["-c", "umask 077 && cat >\"$0\" && chmod 700 \"$0\""])
+            .arg(&guard)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writing.stdin.take().unwrap().write_all(wrapper.as_bytes()).unwrap();
+        assert!(writing.wait().unwrap().success());
         Self { folder, host: host(GuardProgram::from_path(guard)) }
     }
 
