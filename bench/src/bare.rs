@@ -7,7 +7,7 @@
 mod broker;
 mod database;
 
-pub(crate) use database::fill;
+pub(crate) use database::{TRANSACTION, fill};
 
 use std::io::{Seek as _, Write as _};
 use std::process::Command;
@@ -31,6 +31,8 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
     drain(arguments, "database", database).print();
     let inserted = database::inserted(arguments, database_url).await?;
     line(arguments, "enqueue", inserted).print();
+    let singly = database::inserted_singly(arguments, database_url).await?;
+    line(arguments, "enqueue-one", singly).print();
     Ok(())
 }
 

@@ -65,7 +65,7 @@ enum Work {
     Commands,
     /// Jobs that are due at the same instant, until the last has begun
     Burst,
-    /// Executions triggered from a file
+    /// Executions that a program enqueues, in batches and one by one
     Enqueue,
     /// One job a second, from due to begun
     Lag,

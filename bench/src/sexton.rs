@@ -29,6 +29,7 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
     match arguments.work {
         Work::Journal => return journal::measure(arguments, database_url).await,
         Work::Growth => return growth::measure(arguments, database_url).await,
+        Work::Enqueue => return enqueue::measure(arguments, database_url).await,
         _ => {}
     }
     let mut platform = Platform::on(database_url, amqp_url).await?;
@@ -40,12 +41,11 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         Work::Drain => drain::measure(&platform, arguments).await,
         Work::Commands => commands::measure(&platform, arguments).await,
         Work::Burst => burst::measure(&platform, arguments).await,
-        Work::Enqueue => enqueue::measure(&platform, arguments).await,
         Work::Lag => lag::measure(&platform, arguments).await,
         Work::Defined => defined::measure(&platform, arguments).await,
         Work::Memory => memory::measure(&platform, arguments).await,
         Work::Recovery => recovery::measure(&platform, arguments).await,
-        Work::Journal | Work::Growth => Ok(()),
+        Work::Journal | Work::Growth | Work::Enqueue => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::commands::bulks::BulksCommand;
 use crate::commands::completions::Completions;
 use crate::commands::cron::CronCommand;
 use crate::commands::doctor::Doctor;
+use crate::commands::enqueue::EnqueueCommand;
 use crate::commands::executions::ExecutionsCommand;
 use crate::commands::failed::FailedCommand;
 use crate::commands::groups::GroupsCommand;
@@ -37,6 +38,8 @@ pub enum Command {
     /// Manage job definitions
     #[command(subcommand)]
     Jobs(JobsCommand),
+    /// Enqueue executions of a job
+    Enqueue(Box<EnqueueCommand>),
     /// Inspect and cancel executions
     #[command(subcommand, visible_alias = "exec")]
     Executions(ExecutionsCommand),

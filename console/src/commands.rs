@@ -6,6 +6,7 @@ pub mod bulks;
 pub mod completions;
 pub mod cron;
 pub mod doctor;
+pub mod enqueue;
 pub mod executions;
 pub mod failed;
 pub mod groups;

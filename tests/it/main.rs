@@ -9,6 +9,7 @@ mod cli;
 mod demo;
 pub(crate) mod docs;
 mod doctor;
+mod enqueue;
 mod failed;
 mod network;
 mod operator_actions;

@@ -4,13 +4,15 @@ use std::time::Instant;
 
 use anyhow::Result;
 use sexton_tests::database::TestDatabase;
-use sqlx::PgPool;
+use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::Arguments;
 
 /// Rows of one statement.
 pub(super) const BATCH: usize = 100;
+/// Rows of one transaction that inserts.
+pub(crate) const TRANSACTION: usize = 1_000;
 /// Number of concurrent statements, each on its own connection.
 const CONNECTIONS: usize = 2;
 
@@ -66,6 +68,36 @@ pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Resul
     Ok(ids.len() as f64 / seconds)
 }
 
+/// Returns executions inserted per second, one by one in transactions like those that enqueue.
+pub(super) async fn inserted_singly(arguments: &Arguments, database_url: &str) -> Result<f64> {
+    let database = TestDatabase::create_on(database_url).await?;
+    // For its job.
+    fill(database.pool(), 0).await?;
+    let mut connection = PgConnection::connect(database.url()).await?;
+    let began = Instant::now();
+    for first in (0..arguments.count).step_by(TRANSACTION) {
+        let mut tx = connection.begin().await?;
+        for number in first..arguments.count.min(first + TRANSACTION as i64) {
+            let key = format!("order-{number}");
+            sqlx::query(
+                "INSERT INTO sexton.executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
+                    params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
+                 VALUES ($1, $2, $3, true, now(), 'pending', 'nothing', 'default', $4, $3, 'bench:1', now(), now(), now())",
+            )
+            .bind(Uuid::now_v7())
+            .bind(Uuid::nil())
+            .bind(key)
+            .bind(serde_json::json!({"order": number}))
+            .execute(&mut *tx)
+            .await?;
+        }
+        tx.commit().await?;
+    }
+    let rate = arguments.count as f64 / began.elapsed().as_secs_f64();
+    connection.close().await?;
+    Ok(rate)
+}
+
 /// Inserts executions with published tickets; returns their ids, and the time in seconds.
 pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
     sqlx::query(
@@ -79,7 +111,7 @@ pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> 
     .await?;
     let began = Instant::now();
     let mut ids = Vec::with_capacity(count as usize);
-    for first in (0..count).step_by(1_000) {
+    for first in (0..count).step_by(TRANSACTION) {
         let made: Vec<Uuid> = sqlx::query_scalar(
             "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
                 pool, params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after,
@@ -90,7 +122,7 @@ pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> 
              FROM generate_series($1, $2) n RETURNING id",
         )
         .bind(first)
-        .bind(count.min(first + 1_000) - 1)
+        .bind(count.min(first + TRANSACTION as i64) - 1)
         .bind(Uuid::nil())
         .fetch_all(pool)
         .await?;

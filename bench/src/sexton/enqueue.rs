@@ -1,41 +1,58 @@
-//! Enqueue: executions triggered from a file, from the command's start to its end.
+//! Enqueue: executions in a program's transactions, in batches and one by one.
 //!
-//! Each has its row, a key that deduplicates it, and its line in the audit. They are not published meanwhile, like
-//! those of the bare insert in the comparison.
+//! Each has its row and a key that deduplicates it. They are not published meanwhile, like the rows of the bare insert in
+//! the comparison.
 
-use std::fmt::Write as _;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use sexton_tests::platform::Platform;
+use serde_json::json;
+use sexton_client::{Client, Enqueue};
+use sexton_tests::database::TestDatabase;
+use sexton_tests::factory::NewJob;
+use sqlx::{Connection as _, PgConnection};
 
-use super::{POOL, line, run};
+use super::line;
 use crate::Arguments;
+use crate::bare::TRANSACTION;
 use crate::line::Line;
 
 const JOB: &str = "bench.enqueue";
 
 /// Returns executions per second.
-pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
-    let job = format!("[[job]]\nname = \"{JOB}\"\ntask = \"nothing\"\npool = \"{POOL}\"\n");
-    platform.apply(&job).await?;
-    let mut text = String::new();
-    for number in 1..=arguments.count {
-        writeln!(text, "{{\"key\": \"order-{number}\", \"params\": {{\"order\": {number}}}}}")?;
+pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
+    let all = (1..=arguments.count)
+        .map(|order| {
+            Ok(Enqueue::new(JOB).params(&json!({"order": order}))?.key(format!("order-{order}")))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    for work in ["enqueue", "enqueue-one"] {
+        let database = TestDatabase::create_on(database_url).await?;
+        NewJob::new(JOB).insert(database.pool()).await?;
+        let mut connection = PgConnection::connect(database.url()).await?;
+        let client = Client::new();
+        let began = Instant::now();
+        for batch in all.chunks(TRANSACTION) {
+            let mut tx = connection.begin().await?;
+            if work == "enqueue" {
+                client.enqueue_many(&mut tx, batch).await?;
+            } else {
+                for one in batch {
+                    client.enqueue(&mut tx, one).await?;
+                }
+            }
+            tx.commit().await?;
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        connection.close().await?;
+        let counting = "SELECT count(*) FROM sexton.executions WHERE state = 'pending'";
+        let rows: i64 = sqlx::query_scalar(counting).fetch_one(database.pool()).await?;
+        ensure!(rows == arguments.count, "{rows} of {} were enqueued", arguments.count);
+        let mut line =
+            Line { value: arguments.count as f64 / seconds, unit: "/s", ..line(arguments, work) };
+        // It has no worker.
+        line.settings.remove("slots");
+        line.print();
     }
-    let file = platform.folder().join("each.jsonl");
-    std::fs::write(&file, text)?;
-    let file = file.to_string_lossy();
-    let began = Instant::now();
-    run(platform, &["jobs", "trigger", JOB, "--each", &file]).await?;
-    let seconds = began.elapsed().as_secs_f64();
-    let rows = sqlx::query_scalar::<_, i64>(
-        "SELECT count(*) FROM sexton.executions WHERE state = 'pending'",
-    )
-    .fetch_one(platform.store().pool())
-    .await?;
-    ensure!(rows == arguments.count, "{rows} of {} were triggered", arguments.count);
-    let value = arguments.count as f64 / seconds;
-    Line { value, unit: "/s", ..line(arguments, "enqueue") }.print();
     Ok(())
 }

@@ -23,7 +23,7 @@ use super::line;
 use crate::Arguments;
 use crate::line::Line;
 
-/// Parts of the time that are told apart.
+/// Parts of the time, each with a figure.
 const PARTS: usize = 12;
 
 /// Returns the size of the whole schema in MB.

@@ -72,7 +72,7 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     Ok(())
 }
 
-/// Makes `arguments.finished` executions that have ended and `count` that wait, in the design that is asked for.
+/// Makes `arguments.finished` executions that have ended and `count` that wait, in the chosen design.
 pub(super) async fn prepare(
     database: &TestDatabase,
     arguments: &Arguments,

@@ -4,6 +4,7 @@ mod cancel;
 pub(super) mod history;
 mod list_and_show;
 pub mod logs;
+mod wait;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -29,6 +30,8 @@ pub enum ExecutionsCommand {
     Show(Show),
     /// Show the output of an attempt; with -f follow it until the execution ends
     Logs(Logs),
+    /// Wait until an execution has ended or is parked as failed; fails unless it succeeded
+    Wait(wait::Wait),
     /// Cancel executions that wait or run; to give up failed ones use `sexton failed discard`
     Cancel(Box<cancel::Cancel>),
 }
@@ -106,6 +109,7 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
         ExecutionsCommand::List(list) => list_and_show::list(&list, session).await,
         ExecutionsCommand::Show(arguments) => list_and_show::show(&arguments, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
+        ExecutionsCommand::Wait(arguments) => wait::run(&arguments, session).await,
         ExecutionsCommand::Cancel(arguments) => cancel::run(&arguments, session).await,
     }
 }

@@ -20,6 +20,17 @@ impl Progress {
         Self::with_terminal(total, std::io::stderr().is_terminal())
     }
 
+    /// None of a file's `total` bytes is read; 0: their number is not known.
+    pub fn of_bytes(total: u64) -> Self {
+        let bar = Self::with_terminal(usize::MAX, std::io::stderr().is_terminal());
+        let template = "{wide_bar} {bytes} of {total_bytes}, {eta} left";
+        bar.0.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.0.set_length(total);
+        bar
+    }
+
     fn with_terminal(total: usize, terminal: bool) -> Self {
         let target = if is_drawn(total, terminal) {
             ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND)

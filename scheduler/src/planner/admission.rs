@@ -5,7 +5,8 @@
 //! every 250 ms, or less often if the query itself is slow, so that it takes at most a twentieth of the time. A
 //! waiter is therefore admitted at most that long after its job became free, and is then published like a
 //! claim. Without waiters of its own, a replica finds those of others with the planner's poll, after 5 s at
-//! most; the replica that claimed one polls often from then on, and a manual trigger wakes every planner.
+//! most; the replica that claimed one polls often from then on, and a manual trigger or an enqueue wakes every planner.
+//! An execution that is enqueued for later waits from then on, and the planner sleeps no longer than until then.
 //!
 //! **Crashes.** Before the commit: the waiters still wait, for any planner. After it: rows with unpublished
 //! tickets, for any relay.
@@ -43,6 +44,8 @@ pub(crate) struct Round {
     jobs: u64,
     /// How long the query took.
     elapsed: Duration,
+    /// How long until the next execution that was enqueued for later waits.
+    next: Option<Duration>,
 }
 
 impl Round {
@@ -53,11 +56,11 @@ impl Round {
 
     /// Returns the longest that the planner may sleep. `more`: the planner has made waiters since.
     pub(crate) fn pause(self, more: bool) -> Duration {
-        if self.jobs == 0 && !more {
-            Duration::MAX
-        } else {
-            POLL_INTERVAL.max(self.elapsed * MIN_IDLE_RATIO)
+        let poll = POLL_INTERVAL.max(self.elapsed * MIN_IDLE_RATIO);
+        if self.jobs > 0 || more {
+            return poll;
         }
+        self.next.map_or(Duration::MAX, |next| next.max(self.elapsed * MIN_IDLE_RATIO))
     }
 }
 
@@ -70,8 +73,14 @@ impl Admissions {
     pub(crate) async fn admit_waiters(&self, now: Now) -> Result<Round, LoopError> {
         let started = Instant::now();
         let waiting =
-            with_timeout(QUERY_TIMEOUT, waiters::find_waiting(&self.store, MAX_BATCH_JOBS)).await?;
-        let round = Round { admitted: 0, jobs: waiting.jobs, elapsed: started.elapsed() };
+            with_timeout(QUERY_TIMEOUT, waiters::find_waiting(&self.store, MAX_BATCH_JOBS, now))
+                .await?;
+        let round = Round {
+            admitted: 0,
+            jobs: waiting.jobs,
+            elapsed: started.elapsed(),
+            next: waiting.next,
+        };
         if waiting.free.is_empty() {
             return Ok(round);
         }
@@ -99,10 +108,13 @@ mod tests {
     #[test]
     fn who_waits_is_looked_at_often_but_never_for_more_than_a_twentieth_of_the_time() {
         let ms = Duration::from_millis;
-        let round = |jobs, elapsed| Round { admitted: 0, jobs, elapsed };
+        let round = |jobs, elapsed| Round { admitted: 0, jobs, elapsed, next: None };
         assert_eq!(round(0, ms(3)).pause(false), Duration::MAX);
         assert_eq!(round(0, ms(3)).pause(true), ms(250));
         assert_eq!(round(2, ms(3)).pause(false), ms(250));
         assert_eq!(round(2, ms(100)).pause(false), ms(2_000));
+        let later = |elapsed, next| Round { next: Some(next), ..round(0, elapsed) };
+        assert_eq!(later(ms(3), ms(700)).pause(false), ms(700));
+        assert_eq!(later(ms(3), ms(7)).pause(false), ms(60));
     }
 }

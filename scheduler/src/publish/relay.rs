@@ -43,10 +43,15 @@ const MAX_IN_FLIGHT_TICKETS: usize = 4 * MAX_BATCH_TICKETS;
 const MAX_TAKES: usize = 3;
 /// How long a round waits for confirms. A later round collects the later ones.
 const CONFIRM_WAIT: Duration = Duration::from_millis(250);
-/// Pause after a full round: at most 2,000 tickets a second from one replica.
-const FULL_BATCH_PAUSE: Duration = Duration::from_millis(250);
+/// Pause after a full round: at most 10,000 tickets a second from one replica. More than workers drain, and little enough
+/// that the tickets of a long outage do not arrive as one flood.
+const FULL_BATCH_PAUSE: Duration = Duration::from_millis(50);
+/// Pause while confirms are late, or a queue that has refused tickets is tried with a few more.
+const CAREFUL_PAUSE: Duration = Duration::from_millis(250);
 /// Pause after any other round. Notifications shorten it.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest pause before tickets that are due at an instant, however many different instants there are.
+const MIN_DUE_PAUSE: Duration = Duration::from_millis(5);
 /// Delay of a ticket that is too large for any queue: it is only tried again because its row may have changed.
 const TOO_LARGE_WAIT_MS: i64 = 300_000;
 
@@ -86,6 +91,8 @@ pub struct RelayReport {
     /// Whether another round should follow at once: for further destinations, or for one that accepts more than
     /// it got.
     pub more: bool,
+    /// How long after the round's beginning the next ticket is due, as of one that was enqueued for later.
+    pub next_due: Option<Duration>,
 }
 
 /// The results of sends.
@@ -274,6 +281,7 @@ impl BackgroundLoop for Relay {
                 destinations.due.iter().chain(&destinations.not_due).collect();
             self.outbox.flow().retain(|destination| all.contains(destination));
         }
+        let next_due = destinations.next_due;
         let due = self.windows(in_flight, destinations);
         let limit =
             MAX_BATCH_TICKETS.min(MAX_IN_FLIGHT_TICKETS.saturating_sub(in_flight.tickets()));
@@ -296,6 +304,7 @@ impl BackgroundLoop for Relay {
             unreadable: taken.unreadable.len(),
             under_way: in_flight.tickets(),
             more,
+            next_due,
         };
         if relayed.taken > 0 {
             tracing::debug!(
@@ -311,9 +320,16 @@ impl BackgroundLoop for Relay {
     }
 
     fn pause(&self, relayed: &RelayReport) -> Pause {
-        if relayed.taken >= MAX_BATCH_TICKETS || relayed.more {
+        if relayed.more {
+            return Pause::Exactly(CAREFUL_PAUSE);
+        }
+        if relayed.taken >= MAX_BATCH_TICKETS {
             return Pause::Exactly(FULL_BATCH_PAUSE);
         }
-        Pause::AtMost(if relayed.under_way > 0 { FULL_BATCH_PAUSE } else { POLL_INTERVAL })
+        let poll = if relayed.under_way > 0 { CAREFUL_PAUSE } else { POLL_INTERVAL };
+        match relayed.next_due {
+            Some(due) if due < poll => Pause::Due(due.max(MIN_DUE_PAUSE)),
+            _ => Pause::AtMost(poll),
+        }
     }
 }

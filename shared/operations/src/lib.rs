@@ -7,6 +7,7 @@
 //!
 //! - [`jobs`], [`executions`], [`failed`], [`groups`], [`bulks`], [`unknown_messages`]: the platform's objects, and
 //!   the actions on them.
+//! - [`enqueue`]: executions for programs, by the functions that every language calls.
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
 //! - [`workers`]: the worker processes, and what each runs.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
@@ -25,6 +26,7 @@ pub mod bulks;
 pub mod completions;
 pub mod connect;
 pub mod doctor;
+pub mod enqueue;
 pub mod error;
 pub mod execution_ids;
 pub mod executions;

@@ -11,6 +11,7 @@ mod catch_up;
 mod completions;
 mod cron;
 mod edits;
+mod enqueue;
 mod executions;
 mod failed;
 mod failed_search;

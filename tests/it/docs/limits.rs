@@ -32,7 +32,7 @@ const MIB: usize = 1024 * KIB;
 fn the_limits_of_the_page_are_those_of_the_code() {
     let output = OutputLimits::default();
     let limits = [
-        ("params of a job or a trigger", params_limit()),
+        ("params of a job, a trigger or an enqueued execution", params_limit()),
         ("job name", bytes(job::MAX_NAME_BYTES)),
         ("task type", bytes(job::MAX_TASK_TYPE_BYTES)),
         ("pool name", bytes(pool::MAX_POOL_NAME_BYTES)),

@@ -98,9 +98,13 @@ async fn a_waiter_that_is_admitted_in_the_lead_is_due_at_its_nominal_time() {
     let job = f.any_job().await;
     let id = f.insert(NewExecution::new(job, State::Pending, at(60))).await;
     sqlx::query("UPDATE sexton.executions SET waits = 'queue'").execute(f.db.pool()).await.unwrap();
-    let admission = waiters::admit(&f.store(), &[job], now(59)).await.unwrap();
+    let within = at(60) - lead();
+    let before = waiters::admit(&f.store(), &[job], Some(within - lead())).await.unwrap();
+    assert_eq!(before.admitted(), 0, "it is no waiter yet");
+    drop(before);
+    let admission = waiters::admit(&f.store(), &[job], Some(within)).await.unwrap();
     assert_eq!(admission.commit().await.unwrap().len(), 1);
-    assert_eq!(f.instant("SELECT admitted_at FROM sexton.executions").await, at(59));
+    assert_eq!(f.instant("SELECT admitted_at FROM sexton.executions").await, within);
     assert_eq!(f.instant("SELECT next_attempt_at FROM sexton.executions").await, at(60));
     assert_eq!(f.state(id).await, "pending/1, unpublished");
 }

@@ -226,7 +226,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     let rows = read_unopened(fixture.store(), &offers, &[copy], Some(at(4))).await.unwrap();
     assert_eq!(decide_unopened(n(2), Some(&rows[0].1)), OpenDecision::Stale, "it is dropped");
     assert!(take_due(fixture.store(), 10, Some(at(9_000))).await.unwrap().tickets.is_empty());
-    let waiting = waiters::find_waiting(fixture.store(), 10).await.unwrap();
+    let waiting = waiters::find_waiting(fixture.store(), 10, Some(at(4))).await.unwrap();
     assert_eq!((waiting.jobs, waiting.free.len()), (1, 0), "{other} runs");
     // Also asked again under the lock: the look may be old.
     let early = waiters::admit(fixture.store(), &[fixture.job], Some(at(5))).await.unwrap();
@@ -241,7 +241,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     .execute(fixture.db.pool())
     .await
     .unwrap();
-    let waiting = waiters::find_waiting(fixture.store(), 10).await.unwrap();
+    let waiting = waiters::find_waiting(fixture.store(), 10, Some(at(6))).await.unwrap();
     assert_eq!(waiting.free, [fixture.job]);
     let admission = waiters::admit(fixture.store(), &waiting.free, Some(at(6))).await.unwrap();
     let tickets = admission.commit().await.unwrap();
@@ -288,11 +288,15 @@ async fn a_waiting_execution_is_admitted_once_its_job_allows_overlap() {
     fixture.due("replace").await;
     let (id, _) = running(&fixture, "k").await;
     fixture.replaced().await;
-    assert!(waiters::find_waiting(fixture.store(), 10).await.unwrap().free.is_empty());
+    assert!(
+        waiters::find_waiting(fixture.store(), 10, Some(at(62))).await.unwrap().free.is_empty()
+    );
     fixture.due("skip").await;
-    assert!(waiters::find_waiting(fixture.store(), 10).await.unwrap().free.is_empty());
+    assert!(
+        waiters::find_waiting(fixture.store(), 10, Some(at(62))).await.unwrap().free.is_empty()
+    );
     fixture.due("allow").await;
-    let free = waiters::find_waiting(fixture.store(), 10).await.unwrap().free;
+    let free = waiters::find_waiting(fixture.store(), 10, Some(at(62))).await.unwrap().free;
     assert_eq!(free, [fixture.job]);
     let admission = waiters::admit(fixture.store(), &free, Some(at(62))).await.unwrap();
     assert_eq!(admission.commit().await.unwrap().len(), 1);

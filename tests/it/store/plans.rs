@@ -251,9 +251,16 @@ async fn a_query_for_waiting_executions_does_not_read_the_history() {
         .execute(db.pool())
         .await
         .unwrap();
-        let plan = explain(&db, LOOK_FOR_WAITERS, true, &|query| query.bind(500_i64)).await;
-        let small =
-            ["executions_unpublished_nominal", "executions_unpublished", "executions_under_way"];
+        let plan = explain(&db, LOOK_FOR_WAITERS, true, &|query| {
+            query.bind(500_i64).bind(None::<chrono::DateTime<chrono::Utc>>)
+        })
+        .await;
+        let small = [
+            "executions_waiters",
+            "executions_unpublished_nominal",
+            "executions_unpublished",
+            "executions_active",
+        ];
         for scan in scans(&plan) {
             let index = scan["Index Name"].as_str().unwrap_or("none");
             let heap = scan["Node Type"] == "Bitmap Heap Scan";

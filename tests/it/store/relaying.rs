@@ -92,8 +92,8 @@ async fn a_hundred_thousand_rows_that_are_not_due_or_refused_cost_a_round_nothin
         sqlx::raw_sql(analyze).execute(f.db.pool()).await.unwrap();
         let read = round_reads(&f.db, &["busy", "other"]).await;
         println!("MEASURED a round reads {none} rows by itself, {read} among {WAITING}");
-        // The destination that has nothing due costs a lookup.
-        assert!(read <= none + 4.0, "{none} rows by itself, {read} among {WAITING}");
+        // The destination that has nothing due costs lookups, and each destination the row that is due next.
+        assert!(read <= none + 7.0, "{none} rows by itself, {read} among {WAITING}");
     }
     let taken = take_due(f.store(), 500, Some(at(100))).await.unwrap();
     assert_eq!(taken.tickets.len(), 6);

@@ -44,11 +44,18 @@ pub struct PostgresOptions {
     pub max_connections: u16,
     /// Whether its clock can be set: [`PostgresServer::set_clock`].
     pub own_clock: bool,
+    /// The most transactions that are prepared at once; PostgreSQL's own default is none.
+    pub max_prepared_transactions: u16,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { durability: Durability::Full, max_connections: 300, own_clock: false }
+        Self {
+            durability: Durability::Full,
+            max_connections: 300,
+            own_clock: false,
+            max_prepared_transactions: 0,
+        }
     }
 }
 
@@ -116,6 +123,10 @@ impl PostgresServer {
                     ("SERVER_PASSWORD", password.into()),
                     ("SERVER_FSYNC", fsync.into()),
                     ("SERVER_MAX_CONNECTIONS", options.max_connections.to_string().into()),
+                    (
+                        "SERVER_MAX_PREPARED_TRANSACTIONS",
+                        options.max_prepared_transactions.to_string().into(),
+                    ),
                 ];
                 Runner::Container(compose.project("postgres", variables)?)
             }
@@ -219,7 +230,10 @@ fn postgres(
     // No socket file: its folder may belong to another user, and its path has a short limit.
     arguments.extend(["-h", "127.0.0.1", "-k", ""].map(OsString::from));
     arguments.extend(["-p".into(), port.to_string().into()]);
-    let mut settings = vec![format!("max_connections={}", options.max_connections)];
+    let mut settings = vec![
+        format!("max_connections={}", options.max_connections),
+        format!("max_prepared_transactions={}", options.max_prepared_transactions),
+    ];
     if options.durability == Durability::Fast {
         settings.push("fsync=off".into());
         // In its folder: a server that is killed would leave shared memory of the machine behind.

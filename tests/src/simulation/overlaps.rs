@@ -37,7 +37,8 @@ impl Simulation<'_> {
 
     /// A scheduler lets waiters go whose jobs are free.
     pub(super) async fn admit(&mut self, cut: Cut) -> Result<(), Stop> {
-        let waiting = waiters::find_waiting(self.store, MAX_JOBS_WITH_WAITERS).await?;
+        let waiting =
+            waiters::find_waiting(self.store, MAX_JOBS_WITH_WAITERS, Some(self.now)).await?;
         if waiting.free.is_empty() || !self.parts.admits {
             return Ok(());
         }

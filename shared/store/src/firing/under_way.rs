@@ -9,7 +9,7 @@
 //! again at once. So every settlement before the claim's commit counts as it was recorded, and no replaced execution
 //! can succeed after it.
 //!
-//! Executions whose overlap was overridden (a backfill's) are left out.
+//! Executions whose overlap was overridden (a backfill's) are left out, and those that are enqueued for later.
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,9 +48,11 @@ pub(super) async fn fill_in_under_way(
     let such = |jobs: &[DueJob], policy: fn(Overlap) -> bool| -> Vec<Uuid> {
         jobs.iter().filter(|job| policy(job.overlap)).map(|job| job.id.get()).collect()
     };
+    // Each job's own is at most a few milliseconds earlier.
+    let Some(now) = due.jobs.iter().map(|job| job.now).max() else { return Ok(()) };
     let skipping = such(&due.jobs, |policy| policy == Overlap::Skip);
     if !skipping.is_empty() {
-        let busy = find_busy_jobs(connection, &skipping).await?;
+        let busy = find_busy_jobs(connection, &skipping, now).await?;
         for job in &mut due.jobs {
             job.under_way.ready = busy.contains(&job.id.get());
         }
@@ -61,10 +63,10 @@ pub(super) async fn fill_in_under_way(
     }
     let mut replacing = such(&due.jobs, |policy| policy == Overlap::Replace);
     replacing.retain(|_| replaces);
-    let locked = lock_under_way(connection, &replacing).await?;
+    let locked = lock_under_way(connection, &replacing, now).await?;
     let mut found: HashMap<Uuid, UnderWay> = HashMap::new();
     let mut deferred: HashSet<Uuid> = HashSet::new();
-    for row in read_under_way(connection, &one_at_a_time).await? {
+    for row in read_under_way(connection, &one_at_a_time, now).await? {
         if replacing.contains(&row.job_id) && !locked.contains(&row.id) {
             deferred.insert(row.job_id);
         }
@@ -90,14 +92,16 @@ pub(super) async fn fill_in_under_way(
 async fn find_busy_jobs(
     connection: &mut PgConnection,
     jobs: &[Uuid],
+    now: DateTime<Utc>,
 ) -> Result<HashSet<Uuid>, StoreError> {
     let busy = sqlx::query_scalar!(
         r#"-- busy_jobs
         SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
         WHERE EXISTS (SELECT 1 FROM sexton.executions e WHERE e.job_id = j.id
                       AND e.state IN ('pending', 'running', 'retrying')
-                      AND e.overlap_override IS NULL)"#,
-        jobs
+                      AND e.overlap_override IS NULL AND e.scheduled_for <= $2)"#,
+        jobs,
+        now
     )
     .fetch_all(WithTimeout(connection))
     .await?;
@@ -108,6 +112,7 @@ async fn find_busy_jobs(
 async fn lock_under_way(
     connection: &mut PgConnection,
     jobs: &[Uuid],
+    now: DateTime<Utc>,
 ) -> Result<HashSet<Uuid>, StoreError> {
     if jobs.is_empty() {
         return Ok(HashSet::new());
@@ -116,9 +121,10 @@ async fn lock_under_way(
         "-- lock_under_way
         SELECT id FROM sexton.executions
         WHERE job_id = ANY ($1) AND state IN ('pending', 'running', 'retrying')
-          AND overlap_override IS NULL
+          AND overlap_override IS NULL AND scheduled_for <= $2
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
-        jobs
+        jobs,
+        now
     )
     .fetch_all(WithTimeout(connection))
     .await?;
@@ -137,6 +143,7 @@ struct UnderWayRow {
 async fn read_under_way(
     connection: &mut PgConnection,
     jobs: &[Uuid],
+    now: DateTime<Utc>,
 ) -> Result<Vec<UnderWayRow>, StoreError> {
     let rows = sqlx::query!(
         r#"-- read_under_way
@@ -144,8 +151,9 @@ async fn read_under_way(
                CASE WHEN state = 'pending' AND admitted_at IS NULL THEN waits END AS waits
         FROM sexton.executions
         WHERE job_id = ANY ($1) AND state IN ('pending', 'running', 'retrying')
-          AND overlap_override IS NULL"#,
-        jobs
+          AND overlap_override IS NULL AND scheduled_for <= $2"#,
+        jobs,
+        now
     )
     .fetch_all(WithTimeout(connection))
     .await?;
@@ -194,6 +202,7 @@ pub(super) async fn replace(
             FROM unnest($1::uuid[], $2::uuid[]) AS r (job_id, by)
             WHERE e.job_id = r.job_id AND e.id <> r.by
               AND e.state IN ('pending', 'running', 'retrying') AND e.overlap_override IS NULL
+              AND e.scheduled_for <= coalesce($3, now()) + interval '5 milliseconds'
               AND NOT (e.state = 'pending' AND coalesce(e.waits, '') = 'turn'
                        AND e.admitted_at IS NULL)
               AND NOT (e.state = 'running' AND e.cancel_requested AND e.replaced_by IS NOT NULL)

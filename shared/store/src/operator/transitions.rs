@@ -164,7 +164,8 @@ pub(crate) async fn resolve(
     .await?)
 }
 
-/// Moves discarded executions to failed, with an unpublished ticket for the failed queue. Returns those moved.
+/// Moves discarded executions to failed, with an unpublished ticket for the failed queue. Returns those moved; one whose
+/// caller's key another open execution has by now stays discarded.
 pub(crate) async fn restore(
     connection: &mut PgConnection,
     seen: &[SeenAttempt],
@@ -176,7 +177,11 @@ pub(crate) async fn restore(
         UPDATE sexton.executions e SET state = 'failed', rev = e.rev + 1, finished_at = $3,
             ticket_published_at = NULL, relay_after = $3
         FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
-        WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'discarded' RETURNING e.id",
+        WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'discarded'
+          AND (e.unique_key IS NULL OR NOT EXISTS (
+              SELECT FROM sexton.executions o WHERE o.job_id = e.job_id AND o.unique_key = e.unique_key
+                AND o.state IN ('pending', 'running', 'retrying', 'failed')))
+        RETURNING e.id",
         &ids,
         &attempts,
         now

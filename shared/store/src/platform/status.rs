@@ -92,6 +92,8 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
                                   next_attempt_at)) AS oldest
               FROM sexton.executions WHERE ticket_published_at IS NULL
                 AND state IN ('pending', 'retrying', 'failed')
+                -- What is enqueued for later is not published before.
+                AND scheduled_for <= coalesce($1, clock_timestamp())
                 AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)) o"#,
         now
     )
@@ -137,7 +139,10 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
                    min(next_attempt_at) FILTER (WHERE NOT waits) AS oldest
             FROM (SELECT pool, state, next_attempt_at,
                          state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL AS waits
-                  FROM sexton.executions WHERE state IN ('pending', 'retrying')) e
+                  FROM sexton.executions
+                  WHERE state IN ('pending', 'retrying')
+                    -- What is enqueued for later needs no worker yet.
+                    AND scheduled_for <= coalesce($1, now()) + interval '5 milliseconds') e
             GROUP BY pool),
         r AS (
             SELECT pool, count(*) AS running FROM sexton.executions WHERE state = 'running' GROUP BY pool),

@@ -68,16 +68,30 @@ impl PlatformRole {
         let fixed: &[&str] = match self {
             Self::Owner => &[],
             Self::Service => &SERVICE_GRANTS,
-            // The functions that enqueue are granted by the migration that brings them.
             Self::Producer => &["GRANT USAGE ON SCHEMA sexton TO %1$I"],
             Self::Operator | Self::Viewer => &VIEWER_GRANTS,
         };
+        let calls = matches!(self, Self::Service | Self::Operator | Self::Producer);
+        let functions = CALLERS_FUNCTIONS.iter().filter(|_| calls);
         let writes = self.writes().iter().map(|(table, privileges)| {
             format!("GRANT {} ON sexton.{table} TO %1$I", privileges.join(", "))
         });
-        fixed.iter().map(|&statement| statement.to_owned()).chain(writes).collect()
+        let functions = functions
+            .map(|function| format!("GRANT EXECUTE ON FUNCTION sexton.{function} TO %1$I"));
+        fixed.iter().map(|&statement| statement.to_owned()).chain(writes).chain(functions).collect()
     }
 }
+
+/// The functions for callers in other programs. They run with the owner's rights, and check what they are given.
+const CALLERS_FUNCTIONS: [&str; 7] = [
+    "enqueue(text, jsonb, text, timestamptz, interval, text, text, jsonb)",
+    "enqueue_many(text, jsonb)",
+    "cancel(text, text, text)",
+    "execution(uuid)",
+    "execution(text, text)",
+    "demand(text)",
+    "functions_version()",
+];
 
 const VIEWER_GRANTS: [&str; 2] =
     ["GRANT USAGE ON SCHEMA sexton TO %1$I", "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I"];

@@ -8,6 +8,8 @@
 //! Both read the index `executions_unpublished`, in which a destination's due rows come before the others. So neither
 //! waiting rows nor other destinations' rows cost a round anything.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use sexton_model::flow_control::Destination;
 use sexton_model::id::ExecutionId;
@@ -27,6 +29,8 @@ pub struct Destinations {
     pub not_due: Vec<Destination>,
     /// The instant by which they are due; `None`: no ticket is unpublished.
     pub now: Option<DateTime<Utc>>,
+    /// How long until the first ticket that is not due is due; `None`: there is none.
+    pub next_due: Option<Duration>,
     /// Where to continue if the limit was reached; `None`: these were the last.
     pub next: Option<Destination>,
 }
@@ -43,8 +47,8 @@ pub struct RelayBatch {
     pub unreadable: Vec<(ExecutionId, StoreError)>,
 }
 
-/// Finds up to `limit` destinations after `after`, and which of them have due tickets. Each takes one index lookup,
-/// however many tickets it has.
+/// Finds up to `limit` destinations after `after`, and which of them have due tickets. Each takes a few index
+/// lookups, however many tickets it has.
 ///
 /// # Errors
 ///
@@ -76,6 +80,8 @@ pub async fn find_destinations(
             found.next = Some(destination.clone());
         }
         if row.due { &mut found.due } else { &mut found.not_due }.push(destination);
+        let next = row.next_due_seconds.and_then(|wait| Duration::try_from_secs_f64(wait).ok());
+        found.next_due = [found.next_due, next].into_iter().flatten().min();
     }
     Ok(found)
 }

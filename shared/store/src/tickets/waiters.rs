@@ -12,9 +12,12 @@
 //! lock the job; it can only make the job free, which the next poll finds. No notification is sent then: the loop
 //! polls often while any execution waits.
 //!
-//! Executions whose overlap was overridden (a backfill's) neither wait nor delay others.
+//! Executions whose overlap was overridden (a backfill's) neither wait nor delay others, and those that are enqueued for
+//! later do neither before they are due.
 //!
 //! A crash before the commit leaves the waiter; after it, a row with a due ticket, for any relay.
+
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::JobId;
@@ -38,15 +41,20 @@ pub struct WaitingJobs {
     pub jobs: u64,
     /// Those among them that seem to be free, up to a limit.
     pub free: Vec<JobId>,
+    /// How long until the next execution that was enqueued for later becomes a waiter; `None`: there is none.
+    pub next: Option<Duration>,
 }
 
-/// Finds, without locks, the jobs with waiters. A waiter's ticket is unpublished, so the index of unpublished tickets
-/// contains it.
-pub async fn find_waiting(store: &Store, limit: i64) -> Result<WaitingJobs, StoreError> {
-    let row = sqlx::query_file!("src/tickets/waiters/look.sql", limit)
+/// Finds, without locks, the jobs with waiters that are due.
+pub async fn find_waiting(store: &Store, limit: i64, now: Now) -> Result<WaitingJobs, StoreError> {
+    let row = sqlx::query_file!("src/tickets/waiters/look.sql", limit, now)
         .fetch_one(store.with_timeout())
         .await?;
-    Ok(WaitingJobs { jobs: row.jobs as u64, free: row.free.into_iter().map(JobId::new).collect() })
+    Ok(WaitingJobs {
+        jobs: row.jobs as u64,
+        free: row.free.into_iter().map(JobId::new).collect(),
+        next: row.next_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    })
 }
 
 /// An uncommitted admission. A drop leaves the waiters as they were.
@@ -78,10 +86,12 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
             FROM sexton.executions w JOIN sexton.jobs j ON j.id = w.job_id
             WHERE w.job_id = ANY ($1) AND w.state = 'pending' AND w.waits IS NOT NULL
               AND w.admitted_at IS NULL AND w.ticket_published_at IS NULL
+              AND w.scheduled_for <= coalesce($2, now()) + interval '5 milliseconds'
               AND (j.overlap = 'allow' OR NOT EXISTS (
                   SELECT FROM sexton.executions e
                   WHERE e.job_id = w.job_id AND e.state IN ('pending', 'running', 'retrying')
                     AND e.overlap_override IS NULL
+                    AND e.scheduled_for <= coalesce($2, now()) + interval '5 milliseconds'
                     AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)))
             ORDER BY w.job_id, w.next_attempt_at, w.id)
         UPDATE sexton.executions e SET rev = e.rev + 1, ticket_published_at = NULL,

@@ -124,7 +124,7 @@ impl Claims<'_> {
             FROM (SELECT t.*, $8::boolean AND (t.place > 1 OR EXISTS (
                       SELECT FROM sexton.executions WHERE job_id = $1
                         AND state IN ('pending', 'running', 'retrying')
-                        AND overlap_override IS NULL)) AS waits
+                        AND overlap_override IS NULL AND scheduled_for <= $2)) AS waits
                   FROM unnest($9::uuid[], $10::text[], $11::text[], $12::jsonb[])
                        WITH ORDINALITY AS t (id, key, idempotency, params, place)
                   ORDER BY t.place) AS r

@@ -12,9 +12,13 @@ WITH RECURSIVE d AS (
           AND (pool, state) > (d.pool, d.state)
         ORDER BY pool, state LIMIT 1) n
     WHERE d.number < $4)
-SELECT d.pool AS "pool!", d.state AS "state!", due.at IS NOT NULL AS "due!", coalesce($1, now()) AS "now!"
-FROM d LEFT JOIN LATERAL (
-    SELECT e.relay_after AS at FROM sexton.executions e
-    WHERE e.ticket_published_at IS NULL AND e.state IN ('pending', 'retrying', 'failed')
-      AND e.pool = d.pool AND e.state = d.state AND e.relay_after <= coalesce($1, now())
-    ORDER BY e.pool, e.state, e.relay_after LIMIT 1) due ON true
+SELECT d.pool AS "pool!", d.state AS "state!", t.now AS "now!",
+       EXISTS (
+           SELECT FROM sexton.executions e
+           WHERE e.ticket_published_at IS NULL AND e.state IN ('pending', 'retrying', 'failed')
+             AND e.pool = d.pool AND e.state = d.state AND e.relay_after <= t.now) AS "due!",
+       (SELECT extract(epoch FROM e.relay_after - t.now)::float8 FROM sexton.executions e
+        WHERE e.ticket_published_at IS NULL AND e.state IN ('pending', 'retrying', 'failed')
+          AND e.pool = d.pool AND e.state = d.state AND e.relay_after > t.now
+        ORDER BY e.pool, e.state, e.relay_after LIMIT 1) AS next_due_seconds
+FROM d, (SELECT coalesce($1, now()) AS now) t

@@ -1,0 +1,2 @@
+DROP FUNCTION sexton.enqueue(text, jsonb, text, timestamptz, interval, text, text, jsonb),
+    sexton.enqueue_many(text, jsonb);

@@ -1,0 +1,189 @@
+//! Enqueues executions, as any program does: by the SQL functions of the platform.
+//!
+//! They are no operators' actions, so the audit has none of them; each execution's row names the log-in that enqueued it.
+//! A job that is paused takes none; [`crate::jobs::trigger`] runs it all the same.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use sexton_client::{Client, Error, WaitError};
+pub use sexton_client::{Enqueue, Enqueued, Execution, IfExists, UniqueFor};
+use sexton_store::{Store, StoreError};
+use uuid::Uuid;
+
+use crate::error::{InvalidRequest, OperationError};
+use crate::{execution_ids, job_names};
+
+/// The longest period of a key, and the farthest that an execution can be enqueued ahead.
+pub const MAX_AHEAD: Duration = Duration::from_hours(400 * 24);
+/// Maximum length of a line of a file, in bytes: params that may be stored, escaped throughout, and the rest.
+const MAX_LINE_BYTES: usize = 2 * 1024 * 1024;
+
+/// Parses how long a key stands for one execution: `ever`, `open`, or a period such as `1h`.
+///
+/// # Errors
+///
+/// What is wrong, with the forms.
+pub fn parse_unique_for(text: &str) -> Result<UniqueFor, String> {
+    let period = match text {
+        "ever" => return Ok(UniqueFor::Ever),
+        "open" => return Ok(UniqueFor::Open),
+        text => sexton_model::duration::parse(text),
+    };
+    match period {
+        Ok(period) if period.is_zero() || period.subsec_millis() > 0 || period > MAX_AHEAD => {
+            Err("a period is whole seconds, up to 400d".to_owned())
+        }
+        Ok(period) => Ok(UniqueFor::Period(period)),
+        Err(_) => Err("write ever, open, or a period such as 1h".to_owned()),
+    }
+}
+
+/// Enqueues one execution.
+///
+/// # Errors
+///
+/// [`NotFound::Job`](crate::error::NotFound::Job), [`InvalidRequest`] for an invalid argument; [`OperationError::Failed`] for a job that is paused or
+/// deleted.
+pub async fn enqueue(
+    store: &Store,
+    job: &str,
+    enqueue: &Enqueue,
+) -> Result<Enqueued, OperationError> {
+    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
+    match Client::new().enqueue(&mut connection, enqueue).await {
+        Ok(enqueued) => Ok(enqueued),
+        Err(error) => Err(refused(store, job, error).await),
+    }
+}
+
+/// A line of a file: an object as `sexton.enqueue_many` takes it, with a key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EnqueueLine {
+    /// Its number in the file.
+    pub number: u64,
+    item: Map<String, Value>,
+}
+
+impl EnqueueLine {
+    /// Parses a line as in `{"key": "march-17", "params": {"customer": 4891}, "delay": "10m"}`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn parse(number: u64, text: &str) -> Result<Self, String> {
+        if text.len() > MAX_LINE_BYTES {
+            return Err(format!("has {} bytes, more than {MAX_LINE_BYTES}", text.len()));
+        }
+        let example = "write it as in {\"key\": \"march-17\", \"params\": {\"customer\": 4891}}";
+        match serde_json::from_str(text) {
+            Ok(Value::Object(item)) if item.get("key").is_some_and(Value::is_string) => {
+                Ok(Self { number, item })
+            }
+            Ok(Value::Object(_)) => Err("has no key; with keys a repetition enqueues only what \
+                                         is missing"
+                .to_owned()),
+            Ok(_) => Err(format!("is not an object; {example}")),
+            Err(error) => Err(format!("is not JSON ({error}); {example}")),
+        }
+    }
+}
+
+/// Enqueues lines in one transaction, at most [`sexton_client::MAX_BATCH`]. Returns how many are new.
+///
+/// # Errors
+///
+/// As of [`enqueue`]; problems name the lines. Nothing of these lines was enqueued.
+pub async fn enqueue_lines(
+    store: &Store,
+    job: &str,
+    lines: &[EnqueueLine],
+) -> Result<usize, OperationError> {
+    let items: Vec<Value> = lines.iter().map(|line| Value::Object(line.item.clone())).collect();
+    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
+    match Client::new().enqueue_items(&mut connection, job, items).await {
+        Ok(answers) => Ok(answers.iter().filter(|one| one.created).count()),
+        Err(Error::InvalidArgument(refusal) | Error::InvalidParams(refusal)) => {
+            let detail = refusal.detail.unwrap_or(refusal.message);
+            let problems = detail.lines().map(|problem| name_line(problem, lines));
+            Err(InvalidRequest::Other(problems.collect::<Vec<_>>().join("\n  ")).into())
+        }
+        Err(error) => Err(refused(store, job, error).await),
+    }
+}
+
+/// Puts the line's number in the place of the item's, in `item 3: what is wrong`.
+fn name_line(problem: &str, lines: &[EnqueueLine]) -> String {
+    let named = problem.strip_prefix("item ").and_then(|rest| rest.split_once(": "));
+    let found = named.and_then(|(ordinal, what)| {
+        let index = ordinal.parse::<usize>().ok()?.checked_sub(1)?;
+        Some((lines.get(index)?.number, what))
+    });
+    found.map_or_else(|| problem.to_owned(), |(number, what)| format!("line {number}: {what}"))
+}
+
+/// Waits until an execution has ended or is parked as failed.
+///
+/// # Errors
+///
+/// [`NotFound::Execution`](crate::error::NotFound::Execution); [`OperationError::Failed`] after the timeout.
+pub async fn wait_for(
+    store: &Store,
+    id: Uuid,
+    timeout: Duration,
+) -> Result<Execution, OperationError> {
+    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
+    match Client::new().wait_for(&mut connection, id, timeout).await {
+        Ok(execution) => Ok(execution),
+        Err(WaitError::TimedOut(seen)) => Err(OperationError::Failed(format!(
+            "execution {} is still {} after {}",
+            seen.execution_id,
+            seen.state_name,
+            sexton_model::duration::format(timeout)
+        ))),
+        Err(WaitError::Missing(id)) => Err(execution_ids::missing(id)),
+        Err(WaitError::Read(error)) => Err(failed(error)),
+    }
+}
+
+async fn refused(store: &Store, job: &str, error: Error) -> OperationError {
+    match error {
+        Error::UnknownJob(_) => job_names::missing(store, job).await,
+        Error::InvalidArgument(refusal) | Error::InvalidParams(refusal) => {
+            InvalidRequest::Other(refusal.detail.unwrap_or(refusal.message)).into()
+        }
+        error => failed(error),
+    }
+}
+
+fn failed(error: Error) -> OperationError {
+    match error {
+        Error::Database(error) => StoreError::from(error).into(),
+        error => OperationError::Failed(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_stands_for_a_period_of_whole_seconds() {
+        assert_eq!(parse_unique_for("open"), Ok(UniqueFor::Open));
+        let hour = UniqueFor::Period(Duration::from_hours(1));
+        assert_eq!(parse_unique_for("1h"), Ok(hour));
+        for text in ["", "0s", "10ms", "401d", "1"] {
+            assert!(parse_unique_for(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_needs_a_key_and_problems_name_it() {
+        assert!(EnqueueLine::parse(1, "{}").unwrap_err().starts_with("has no key"));
+        assert!(EnqueueLine::parse(1, "[1]").unwrap_err().starts_with("is not an object"));
+        assert!(EnqueueLine::parse(1, "{").unwrap_err().starts_with("is not JSON"));
+        let lines = [4, 9].map(|number| EnqueueLine::parse(number, r#"{"key": "a"}"#).unwrap());
+        assert_eq!(name_line("item 2: key is empty", &lines), "line 9: key is empty");
+        assert_eq!(name_line("item 3: key is empty", &lines), "item 3: key is empty");
+    }
+}
