@@ -80,13 +80,13 @@ bench-refusals: with-servers ## Measure triggers while REFUSED (100000) tickets 
 
 # Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
 # reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.
-# WORK=commands measures this work alone, and writes its section alone.
+# WORK='commands lag' measures these works alone, and writes their sections alone.
 bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROUNDS (3) times; write docs/internals/performance.md
 	@bash bench/peers/install.sh $(target)/bench/peers
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console -p sexton-bench
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(with_servers) --durable python3 bench/run.py --programs $(target)/release --installed $(target)/bench/peers \
-		$(if $(WORK),--work $(WORK)) --rounds $(or $(ROUNDS),3) --lines $(target)/bench/lines-$$(date +%Y%m%d-%H%M%S).jsonl
+		$(addprefix --work ,$(WORK)) --rounds $(or $(ROUNDS),3) --lines $(target)/bench/lines-$$(date +%Y%m%d-%H%M%S).jsonl
 	@python3 bench/report.py --page docs/internals/performance.md $(if $(WORK),,--page bench/measured.md) --plots docs/internals/performance \
 		$$(ls -t $(target)/bench/lines-*.jsonl | head -1)
 

@@ -1,7 +1,7 @@
 -- A table for each question about executions that have not ended, kept by triggers: rows are inserted and deleted, and
 -- never changed. The executions' own indexes never change.
 DROP INDEX sexton.executions_unpublished, sexton.executions_unpublished_nominal, sexton.executions_running,
-    sexton.executions_waiting, sexton.executions_under_way, sexton.executions_failed, sexton.executions_ended;
+    sexton.executions_waiting, sexton.executions_active, sexton.executions_waiters, sexton.executions_failed, sexton.executions_ended;
 
 CREATE TABLE sexton.waiting (id uuid PRIMARY KEY, next_attempt_at timestamptz NOT NULL);
 CREATE INDEX waiting_by_time ON sexton.waiting (next_attempt_at);

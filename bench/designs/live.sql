@@ -1,6 +1,6 @@
 -- One narrow table of the executions that have not ended, kept by triggers; the executions' own indexes never change.
 DROP INDEX sexton.executions_unpublished, sexton.executions_unpublished_nominal, sexton.executions_running,
-    sexton.executions_waiting, sexton.executions_under_way, sexton.executions_failed, sexton.executions_ended;
+    sexton.executions_waiting, sexton.executions_active, sexton.executions_waiters, sexton.executions_failed, sexton.executions_ended;
 
 CREATE TABLE sexton.live (
     id              uuid PRIMARY KEY,

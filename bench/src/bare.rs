@@ -24,15 +24,21 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         commands(arguments)?.print();
         return Ok(());
     }
-    anyhow::ensure!(arguments.work == Work::Drain, "only drain and commands have a bare limit");
+    if arguments.work == Work::Enqueue {
+        let inserted = database::inserted(arguments, database_url).await?;
+        line(arguments, "enqueue", inserted).print();
+        let singly = database::inserted_singly(arguments, database_url).await?;
+        line(arguments, "enqueue-one", singly).print();
+        return Ok(());
+    }
+    anyhow::ensure!(
+        arguments.work == Work::Drain,
+        "only drain, commands and enqueue have a bare limit"
+    );
     let broker = broker::drained(arguments, amqp_url).await?;
     drain(arguments, "broker", broker).print();
     let database = database::recorded(arguments, database_url).await?;
     drain(arguments, "database", database).print();
-    let inserted = database::inserted(arguments, database_url).await?;
-    line(arguments, "enqueue", inserted).print();
-    let singly = database::inserted_singly(arguments, database_url).await?;
-    line(arguments, "enqueue-one", singly).print();
     Ok(())
 }
 

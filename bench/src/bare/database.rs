@@ -61,11 +61,36 @@ async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
     Ok(())
 }
 
-/// Returns executions inserted per second, in batches of a thousand.
+/// Returns executions inserted per second, in batches of a thousand: keys and params come from the program, as they do
+/// where a program enqueues.
 pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Result<f64> {
     let database = TestDatabase::create_on(database_url).await?;
-    let (ids, seconds) = fill(database.pool(), arguments.count).await?;
-    Ok(ids.len() as f64 / seconds)
+    // For its job.
+    fill(database.pool(), 0).await?;
+    let all: Vec<(String, serde_json::Value)> = (0..arguments.count)
+        .map(|number| (format!("order-{number}"), serde_json::json!({"order": number})))
+        .collect();
+    let mut connection = PgConnection::connect(database.url()).await?;
+    let began = Instant::now();
+    for batch in all.chunks(TRANSACTION) {
+        let (keys, params): (Vec<String>, Vec<serde_json::Value>) = batch.iter().cloned().unzip();
+        let ids: Vec<Uuid> = keys.iter().map(|_| Uuid::now_v7()).collect();
+        sqlx::query(
+            "INSERT INTO sexton.executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
+                params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
+             SELECT id, $1, key, true, now(), 'pending', 'nothing', 'default', params, key, 'bench:1', now(), now(), now()
+             FROM unnest($2::uuid[], $3::text[], $4::jsonb[]) AS t (id, key, params)",
+        )
+        .bind(Uuid::nil())
+        .bind(&ids)
+        .bind(&keys)
+        .bind(&params)
+        .execute(&mut connection)
+        .await?;
+    }
+    let rate = arguments.count as f64 / began.elapsed().as_secs_f64();
+    connection.close().await?;
+    Ok(rate)
 }
 
 /// Returns executions inserted per second, one by one in transactions like those that enqueue.
