@@ -67,14 +67,19 @@ jars='libpostgresql-jdbc-java=42.5.5* libjackson2-databind-java=2.14.0* libjacks
 libjackson2-annotations-java=2.14.0* libspring-jdbc-java=4.3.30* libspring-core-java=4.3.30* libspring-beans-java=4.3.30*
 libspring-transaction-java=4.3.30* libspring-aop-java=4.3.30* libcommons-logging-java=1.2*'
 
+download() {
+    # shellcheck disable=SC2086 # Each word is a package.
+    (cd "$folder/debs" && apt-get download -qq $jars >&2)
+}
+
 java() {
     need javac
     folder=$target/clients/java
     mkdir -p "$folder/debs"
     if [ "$(cat "$folder/.installed" 2>/dev/null)" != "$jars" ]; then
         { command -v apt-get && command -v dpkg-deb; } >/dev/null || missing 'the jars of pom.xml: apt-get and dpkg-deb'
-        # shellcheck disable=SC2086 # Each word is a package.
-        (cd "$folder/debs" && apt-get download -qq $jars >&2) || missing 'the jars of pom.xml, as packages of Debian 12'
+        # Once more with the lists of packages of today, which only root may fetch.
+        download || { apt-get update -qq >&2 && download; } || missing 'the jars of pom.xml, as packages of Debian 12'
         for package in "$folder"/debs/*.deb; do dpkg-deb -x "$package" "$folder/jars"; done
         echo "$jars" >"$folder/.installed"
     fi
@@ -93,6 +98,8 @@ java() {
 case ${1:-} in
 python | typescript | java)
     : "${DATABASE_URL:?set it to a database on which Sexton\'s migrations have been applied}"
+    # The longer of the two names is understood everywhere.
+    export DATABASE_URL="postgresql://${DATABASE_URL#*://}"
     "$1"
     ;;
 *)

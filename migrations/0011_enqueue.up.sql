@@ -4,8 +4,8 @@ SET LOCAL lock_timeout = '3s';
 CREATE FUNCTION sexton.enqueue_many(job text, items jsonb)
 RETURNS TABLE (ordinal integer, execution_id uuid, key text, created boolean, state text)
 LANGUAGE plpgsql SECURITY DEFINER
--- The plans are the same for every call, and planning would take half the time of a call.
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+-- The plans are the same for every call, and planning would take half the time of a call. A day has 24 hours.
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET timezone = 'UTC' AS $$
 #variable_conflict use_column
 DECLARE
     -- now() is when the caller's transaction began, which may be long ago.
@@ -13,7 +13,7 @@ DECLARE
     tick CONSTANT bigint := floor(extract(epoch FROM called_at) * 4096000);
     target record;
     schemas jsonb[];
-    problems text;
+    problems text[];
     code text;
     ids uuid[]; keys text[]; unique_keys text[]; own boolean[]; due timestamptz[]; merged jsonb[]; notes jsonb[];
     replaces text[];
@@ -21,16 +21,14 @@ DECLARE
     met uuid[];
     missing integer[];
     is_soon boolean;
+    is_new boolean := false;
     tries integer := 0;
 BEGIN
-    IF job IS NULL THEN
-        RAISE EXCEPTION 'job is null' USING ERRCODE = 'SX010', HINT = 'Name the job.';
-    END IF;
     SELECT j.id, j.name, j.status, j.task_type, j.pool, j.target, j.params, j.idempotency_template,
            j.overlap IN ('queue', 'replace') AS one_at_a_time,
            EXISTS (SELECT FROM sexton.offers o WHERE o.task_type = j.task_type AND o.params_schema IS NOT NULL) AS checked
     INTO target FROM sexton.jobs j WHERE j.name = enqueue_many.job AND j.deleted_at IS NULL FOR KEY SHARE OF j;
-    IF target.status IS DISTINCT FROM 'active' THEN
+    IF target.status IS DISTINCT FROM 'active' OR starts_with(job, 'verify.') OR starts_with(job, 'foreign.') THEN
         PERFORM sexton.refuse_job(job);
     END IF;
     IF items IS NULL OR jsonb_typeof(items) <> 'array' THEN
@@ -55,7 +53,7 @@ BEGIN
                bool_or(c.due < called_at + interval '2 seconds'),
                CASE WHEN bool_or(c.wrong IS NOT NULL) THEN 'SX010' WHEN bool_or(c.excessive IS NOT NULL) THEN 'SX011'
                     ELSE 'SX012' END,
-               string_agg(format('item %s: %s', c.n, concat_ws('; ', c.wrong, c.excessive, c.violations)), E'\n')
+               array_agg(format('item %s: %s', c.n, concat_ws('; ', c.wrong, c.excessive, c.violations)))
                    FILTER (WHERE c.wrong IS NOT NULL OR c.excessive IS NOT NULL OR c.violations IS NOT NULL)
         INTO ids, keys, unique_keys, own, due, merged, notes, replaces, is_soon, code, problems
         FROM (
@@ -79,13 +77,15 @@ BEGIN
                 -- Each column is computed once.
                 OFFSET 0) i
             OFFSET 0) c;
-    EXCEPTION WHEN datetime_field_overflow OR invalid_datetime_format OR interval_field_overflow THEN
+    EXCEPTION WHEN datetime_field_overflow OR invalid_datetime_format OR interval_field_overflow
+        OR invalid_time_zone_displacement_value THEN
         RAISE EXCEPTION 'job "%": a run_at or delay is no time: %', job, SQLERRM USING ERRCODE = 'SX010',
             HINT = 'Nothing was enqueued. Correct the item with this value, and call again.';
     END;
     IF problems IS NOT NULL THEN
-        RAISE EXCEPTION 'job "%": %', job, split_part(problems, E'\n', 1) USING ERRCODE = code,
-            DETAIL = left(problems, 8000),
+        RAISE EXCEPTION 'job "%": %', job, problems[1] USING ERRCODE = code,
+            DETAIL = array_to_string(problems[1:100], E'\n') || CASE WHEN cardinality(problems) > 100
+                THEN format(E'\nand %s more items', cardinality(problems) - 100) ELSE '' END,
             HINT = 'Nothing was enqueued. Correct what the detail lists, and call again.';
     END IF;
     LOOP
@@ -98,14 +98,16 @@ BEGIN
                    f.due, 'pending', f.due, target.task_type, target.pool, target.target, f.params, f.labels,
                    sexton.caller(),
                    called_at, CASE WHEN target.one_at_a_time THEN timestamptz '9999-01-01 00:00:00+00' ELSE f.due END,
-                   CASE WHEN target.one_at_a_time THEN 'turn' END
+                   -- What is enqueued for later is not under way until the relay, or a planner, admits it.
+                   CASE WHEN target.one_at_a_time OR f.due > called_at THEN 'turn' END
             FROM unnest(ids, keys, own, unique_keys, due, merged, notes)
                 WITH ORDINALITY AS f (id, key, own, unique_key, due, params, labels, n)
             WHERE missing IS NULL OR f.n = ANY (missing)
             -- In one order, so that two callers never wait for each other.
-            ORDER BY coalesce(f.unique_key, f.key), f.n
+            ORDER BY coalesce(f.unique_key, f.key), f.unique_key IS NULL, f.n
             ON CONFLICT DO NOTHING RETURNING id)
         SELECT array_agg(made.id) INTO fresh FROM made;
+        is_new := is_new OR fresh IS NOT NULL;
         IF cardinality(fresh) = cardinality(ids) THEN
             met := ids;
             EXIT;
@@ -143,15 +145,18 @@ BEGIN
         UPDATE sexton.executions e SET params = l.params, labels = l.labels, rev = e.rev + 1,
             scheduled_for = CASE l.if_exists WHEN 'postpone' THEN l.due ELSE e.scheduled_for END,
             next_attempt_at = CASE l.if_exists WHEN 'postpone' THEN l.due ELSE e.next_attempt_at END,
-            -- A ticket that is in its queue already comes early then, and waits; the row decides.
+            -- It waits for its time, and perhaps for its turn, again; a worker drops the ticket that is in its queue already.
             ticket_published_at = CASE l.if_exists WHEN 'postpone' THEN NULL ELSE e.ticket_published_at END,
-            relay_after = CASE WHEN l.if_exists = 'postpone' AND (e.waits IS NULL OR e.admitted_at IS NOT NULL)
-                THEN l.due ELSE e.relay_after END
+            waits = CASE l.if_exists WHEN 'postpone' THEN 'turn' ELSE e.waits END,
+            admitted_at = CASE l.if_exists WHEN 'postpone' THEN NULL ELSE e.admitted_at END,
+            relay_after = CASE WHEN l.if_exists <> 'postpone' THEN e.relay_after
+                WHEN target.one_at_a_time THEN '9999-01-01 00:00:00+00' ELSE l.due END
         FROM l WHERE e.id = l.id;
+        is_new := is_new OR FOUND;
     END IF;
     -- A scheduler looks at least once a second; it needs no notification of what is due later than that.
-    IF is_soon AND sexton.notifies() THEN
-        PERFORM pg_notify('sexton', CASE WHEN target.one_at_a_time THEN 'jobs' ELSE 'unpublished' END);
+    IF is_new AND is_soon AND sexton.notifies() THEN
+        PERFORM pg_notify('sexton', CASE WHEN target.one_at_a_time THEN 'waiters' ELSE 'unpublished' END);
     END IF;
     RETURN QUERY SELECT f.n::integer, f.id, coalesce(f.unique_key, f.key), f.id = f.own_id, coalesce(e.state, 'pending')
         FROM unnest(met, ids, keys, unique_keys) WITH ORDINALITY AS f (id, own_id, key, unique_key, n)
@@ -166,12 +171,13 @@ CREATE FUNCTION sexton.enqueue(
     delay interval DEFAULT NULL, unique_for text DEFAULT 'ever', if_exists text DEFAULT 'keep', labels jsonb DEFAULT '{}',
     OUT execution_id uuid, OUT created boolean, OUT state text)
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET timezone = 'UTC' AS $$
 #variable_conflict use_variable
 DECLARE
     called_at CONSTANT timestamptz := clock_timestamp();
     at CONSTANT timestamptz := coalesce(
-        run_at, CASE WHEN delay > interval '400 days' THEN 'infinity' ELSE called_at + delay END, called_at);
+        run_at, CASE WHEN delay > interval '400 days' THEN 'infinity'
+                     WHEN delay < interval '0' THEN called_at ELSE called_at + delay END, called_at);
     due CONSTANT timestamptz := greatest(at, called_at);
     id CONSTANT uuid := sexton.uuid_at(floor(extract(epoch FROM called_at) * 4096000)::bigint);
     target record;
@@ -181,15 +187,12 @@ DECLARE
     excessive text;
     violations text;
 BEGIN
-    IF job IS NULL THEN
-        RAISE EXCEPTION 'job is null' USING ERRCODE = 'SX010', HINT = 'Name the job.';
-    END IF;
     params := nullif(params, 'null');
     SELECT j.id, j.name, j.status, j.task_type, j.pool, j.target, j.params, j.idempotency_template,
            j.overlap IN ('queue', 'replace') AS one_at_a_time,
            EXISTS (SELECT FROM sexton.offers o WHERE o.task_type = j.task_type AND o.params_schema IS NOT NULL) AS checked
     INTO target FROM sexton.jobs j WHERE j.name = enqueue.job AND j.deleted_at IS NULL FOR KEY SHARE OF j;
-    IF target.status IS DISTINCT FROM 'active' THEN
+    IF target.status IS DISTINCT FROM 'active' OR starts_with(job, 'verify.') OR starts_with(job, 'foreign.') THEN
         PERFORM sexton.refuse_job(job);
     END IF;
     unique_for := coalesce(unique_for, 'ever');
@@ -219,7 +222,7 @@ BEGIN
             due, 'pending', due, target.task_type, target.pool, target.target, merged,
             CASE WHEN labels NOT IN ('{}', 'null') THEN labels END, sexton.caller(), called_at,
             CASE WHEN target.one_at_a_time THEN timestamptz '9999-01-01 00:00:00+00' ELSE due END,
-            CASE WHEN target.one_at_a_time THEN 'turn' END)
+            CASE WHEN target.one_at_a_time OR due > called_at THEN 'turn' END)
     ON CONFLICT DO NOTHING;
     IF FOUND THEN
         key := CASE WHEN unique_for = 'open' THEN key ELSE execution_key END;
@@ -227,7 +230,7 @@ BEGIN
         state := 'pending';
         created := true;
         IF due < called_at + interval '2 seconds' AND sexton.notifies() THEN
-            PERFORM pg_notify('sexton', CASE WHEN target.one_at_a_time THEN 'jobs' ELSE 'unpublished' END);
+            PERFORM pg_notify('sexton', CASE WHEN target.one_at_a_time THEN 'waiters' ELSE 'unpublished' END);
         END IF;
         RETURN;
     END IF;
@@ -237,3 +240,7 @@ BEGIN
         'params', coalesce(params, '{}'), 'key', key, 'run_at', due, 'unique_for', unique_for,
         'if_exists', if_exists, 'labels', labels))) m;
 END $$;
+
+-- Everybody may execute a new function otherwise.
+REVOKE ALL ON FUNCTION sexton.enqueue(text, jsonb, text, timestamptz, interval, text, text, jsonb),
+    sexton.enqueue_many(text, jsonb) FROM PUBLIC;

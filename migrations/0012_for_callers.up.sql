@@ -42,8 +42,10 @@ BEGIN
     IF octet_length(reason) > 2000 THEN
         RAISE EXCEPTION 'the reason has more than 2,000 bytes' USING ERRCODE = 'SX010', HINT = 'Shorten it.';
     END IF;
+    -- Not firings, nor what operators triggered: they are cancelled by operators.
     SELECT e.id, e.state, e.attempt, e.cancel_requested INTO before FROM sexton.executions e
-    WHERE e.id = sexton.execution_of(job_id, key) FOR NO KEY UPDATE;
+    WHERE e.id = sexton.execution_of(job_id, key)
+      AND (e.own_key OR e.unique_key IS NOT NULL OR starts_with(e.execution_key, 'enqueued-')) FOR NO KEY UPDATE;
     execution_id := before.id;
     state := before.state;
     cancelled := coalesce(state IN ('pending', 'retrying') OR state = 'running' AND NOT before.cancel_requested, false);
@@ -104,11 +106,12 @@ SET search_path = pg_catalog, pg_temp AS $$
            coalesce(clock_timestamp() - w.oldest, interval '0')
     FROM (SELECT count(*) AS waiting, min(d.next_attempt_at) AS oldest FROM (
               SELECT e.next_attempt_at FROM sexton.executions e
-              WHERE e.state IN ('pending', 'retrying') AND e.next_attempt_at <= clock_timestamp()
+              WHERE e.state IN ('pending', 'retrying') AND e.next_attempt_at <= statement_timestamp()
                 AND e.pool = demand.pool
                 -- One that waits for its job needs no worker yet.
-                AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)
-              LIMIT 100000) d) w
+                AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL
+                         AND e.relay_after > statement_timestamp())
+              ORDER BY e.next_attempt_at LIMIT 100000) d) w
 $$;
 
 -- The version of these functions: plus one when a program that calls them must be changed.
@@ -116,14 +119,8 @@ CREATE FUNCTION sexton.functions_version() RETURNS integer LANGUAGE sql IMMUTABL
 SET search_path = pg_catalog, pg_temp AS 'SELECT 1';
 
 -- Everybody may execute a new function otherwise. `sexton migrate --grant` grants those that are for callers.
-DO $$
-DECLARE
-    one regprocedure;
-BEGIN
-    FOR one IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'sexton'::regnamespace LOOP
-        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', one);
-    END LOOP;
-END $$;
+REVOKE ALL ON FUNCTION sexton.functions_version(), sexton.demand(text), sexton.execution(text, text), sexton.execution(uuid),
+    sexton.cancel(text, text, text), sexton.job_of(text), sexton.execution_of(uuid, text) FROM PUBLIC;
 
 COMMENT ON FUNCTION sexton.enqueue IS 'Enqueues one execution of a job in the caller''s transaction.';
 COMMENT ON FUNCTION sexton.enqueue_many IS 'Enqueues up to 10,000 executions of a job: an array of objects with the arguments of enqueue.';

@@ -62,6 +62,9 @@ impl NotificationListener {
             self.planner.release_quarantine();
             self.jobs.notify_one();
         }
+        if wakeup == Some(Notification::Waiters) {
+            self.jobs.notify_one();
+        }
         if matches!(wakeup, None | Some(Notification::TicketsUnpublished)) {
             self.unpublished.notify_one();
         }

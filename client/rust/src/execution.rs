@@ -158,14 +158,16 @@ pub(crate) async fn wait_for(
     id: Uuid,
     timeout: Duration,
 ) -> Result<Execution, WaitError> {
-    let until = Instant::now() + timeout;
+    // Of one that is longer than any clock counts, the end never comes.
+    let until = Instant::now().checked_add(timeout);
     let mut pause = FIRST_PAUSE;
     loop {
         let seen = read(connection, id).await?.ok_or(WaitError::Missing(id))?;
         if seen.is_at_rest() {
             return Ok(seen);
         }
-        let left = until.saturating_duration_since(Instant::now());
+        let left =
+            until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             return Err(WaitError::TimedOut(Box::new(seen)));
         }

@@ -42,7 +42,7 @@
 //!
 //! Workers start it after the commit: usually milliseconds later, and within about a second if the notification is lost. A
 //! transaction that is to be prepared (`PREPARE TRANSACTION`) must not notify: call `SET LOCAL sexton.notify = off` in it
-//! first. So must many concurrent transactions that may not wait for each other's commits.
+//! first. Do the same where many transactions commit at once, since commits that notify wait for each other.
 //!
 //! # Limits
 //!

@@ -182,13 +182,13 @@ async fn enqueue_file(
         let length = (&mut input)
             .take(MAX_LINE_BYTES)
             .read_line(&mut text)
-            .map_err(|error| stopped(&unreadable(error), created + known))?;
+            .map_err(|error| stopped(unreadable(error), created + known))?;
         ended = length == 0;
         number += u64::from(!ended);
         read += length as u64;
         if !text.trim().is_empty() {
             let line = EnqueueLine::parse(number, text.trim_end()).map_err(|why| {
-                stopped(&Failure::Failed(format!("{shown}:{number}: {why}")), created + known)
+                stopped(Failure::Failed(format!("{shown}:{number}: {why}")), created + known)
             })?;
             batch.push(line);
             batch_bytes += length;
@@ -196,7 +196,7 @@ async fn enqueue_file(
         if batch.len() == BATCH_LINES || batch_bytes >= BATCH_BYTES || ended && !batch.is_empty() {
             let new = enqueue::enqueue_lines(store, job, &batch)
                 .await
-                .map_err(|error| stopped(&error.into(), created + known))?;
+                .map_err(|error| stopped(error.into(), created + known))?;
             created += new as u64;
             known += (batch.len() - new) as u64;
             batch.clear();
@@ -221,9 +221,9 @@ async fn enqueue_file(
 }
 
 /// Says what was done before a failure, and how to go on.
-fn stopped(failure: &Failure, done: u64) -> Failure {
+fn stopped(failure: Failure, done: u64) -> Failure {
     if done == 0 {
-        return Failure::Failed(format!("{failure}; nothing was enqueued"));
+        return failure;
     }
     Failure::Failed(format!(
         "{failure}; the {done} lines before were enqueued; give the same command again for the rest"

@@ -140,9 +140,12 @@ pub(super) async fn table(
 fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
     let error = || line(execution.error_message.as_deref().unwrap_or(""), 200);
     match execution.state.as_str() {
-        "pending" if execution.is_waiter() => {
-            Cell::toned("waits until its job is free", Tone::Faint)
-        }
+        "pending" if execution.is_waiter() => match execution.next_attempt_at {
+            Some(due) if due > now => {
+                Cell::toned(format!("enqueued for later: due {}", ago(due, now)), Tone::Faint)
+            }
+            _ => Cell::toned("waits until its job is free", Tone::Faint),
+        },
         "pending" if execution.ticket_published_at.is_none() => {
             Cell::toned("its ticket is not published yet", Tone::Faint)
         }

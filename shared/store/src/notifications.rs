@@ -16,6 +16,8 @@ pub enum Notification {
     Jobs,
     /// An unpublished ticket is due now: the relay need not wait for its poll.
     TicketsUnpublished,
+    /// An execution waits for its job: the planner admits it if the job is free.
+    Waiters,
     /// A running execution has a cancel request: its worker renews at once, and so learns of it.
     Cancel,
     /// A bulk was created or controlled: a scheduler carries it out.
@@ -28,13 +30,14 @@ impl Notification {
         match self {
             Self::Jobs => "jobs",
             Self::TicketsUnpublished => "unpublished",
+            Self::Waiters => "waiters",
             Self::Cancel => "cancel",
             Self::Bulk => "bulk",
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Jobs, Self::TicketsUnpublished, Self::Cancel, Self::Bulk];
+        let all = [Self::Jobs, Self::TicketsUnpublished, Self::Waiters, Self::Cancel, Self::Bulk];
         all.into_iter().find(|wake| wake.as_str() == text)
     }
 }

@@ -10,7 +10,8 @@ use std::path::Path;
 use super::{files, text};
 
 /// Each crate's folder and its level. A crate uses crates of lower levels only.
-const LEVELS: [(&str, u8); 12] = [
+const LEVELS: [(&str, u8); 13] = [
+    ("client/rust", 0),
     ("shared/model", 0),
     ("shared/tls", 0),
     ("shared/store", 1),
@@ -30,7 +31,11 @@ type Module = Vec<String>;
 
 /// The package of a crate's folder.
 fn package(folder: &str) -> String {
-    format!("sexton-{}", folder.rsplit('/').next().unwrap_or(folder))
+    let name = match folder {
+        "client/rust" => "client",
+        other => other.rsplit('/').next().unwrap_or(other),
+    };
+    format!("sexton-{name}")
 }
 
 #[test]

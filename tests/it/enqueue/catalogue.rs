@@ -82,9 +82,10 @@ async fn functions_with_the_owners_rights_pin_their_search_path_and_nobody_else_
     .await
     .unwrap();
     assert_eq!(unpinned, Vec::<String>::new());
+    // Nobody can call a trigger's.
     let of_all: Vec<String> = sqlx::query_scalar(
         "SELECT p.oid::regprocedure::text FROM pg_proc p, LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-         WHERE p.pronamespace = 'sexton'::regnamespace AND a.grantee = 0",
+         WHERE p.pronamespace = 'sexton'::regnamespace AND a.grantee = 0 AND p.prorettype <> 'trigger'::regtype",
     )
     .fetch_all(db.pool())
     .await

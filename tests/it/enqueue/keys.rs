@@ -183,6 +183,7 @@ async fn one_that_has_not_begun_can_be_replaced_or_postponed_and_one_that_has_ca
     assert_eq!(postponed["next_attempt_at"], postponed["scheduled_for"]);
     assert_eq!(postponed["relay_after"], postponed["scheduled_for"]);
     assert!(postponed["ticket_published_at"].is_null(), "another ticket, for then");
+    assert_eq!((&postponed["waits"], &postponed["admitted_at"]), (&json!("turn"), &json!(null)));
     assert_eq!(postponed["rev"], json!(before["rev"].as_i64().unwrap() + 2));
     // One that has begun, or is to be tried again, stays as it is.
     f.run("UPDATE sexton.executions SET state = 'retrying', attempt = 2, started_at = now()").await;
@@ -195,14 +196,23 @@ async fn one_that_has_not_begun_can_be_replaced_or_postponed_and_one_that_has_ca
 }
 
 #[tokio::test]
-async fn a_firing_is_not_changed_by_a_caller_who_takes_its_key() {
+async fn what_no_caller_enqueued_is_neither_changed_nor_cancelled_by_one() {
     let f = Fixture::new().await;
-    let id = f.enqueue(&charge().key("cron-2026-01-01T00:00:00Z")).await.unwrap().execution_id;
+    // As an operator's trigger without a key of its own, or a task of another program.
+    let id = f.enqueue(&charge().key("manual-1")).await.unwrap().execution_id;
     f.run("UPDATE sexton.executions SET own_key = false").await;
     let before = f.row(id).await;
-    let request = charge().key("cron-2026-01-01T00:00:00Z").if_exists(IfExists::Postpone);
+    let request = charge().key("manual-1").if_exists(IfExists::Postpone);
     assert!(!f.enqueue(&request.delay(Duration::from_hours(1))).await.unwrap().created);
+    let mut connection = f.connect().await;
+    let cancelled = Client::new().cancel(&mut connection, JOB, "manual-1", None).await.unwrap();
+    assert_eq!((cancelled.execution_id, cancelled.cancelled), (None, false));
     assert_eq!(f.row(id).await, before);
+    for key in
+        ["cron-2026-12-01T08:00:00Z", "every-2026-12-01T08:00:00Z", "once-2026-12-01T08:00:00Z"]
+    {
+        assert!(f.enqueue(&charge().key(key)).await.is_err(), "{key} is a firing's");
+    }
 }
 
 #[tokio::test]

@@ -6,8 +6,11 @@
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
 mod catalogue;
+mod clients;
+mod conformance;
 mod delays;
 mod keys;
+mod one_at_a_time;
 mod races;
 mod refusals;
 mod transactions;

@@ -47,6 +47,13 @@ async fn a_job_that_is_unknown_deleted_or_paused_takes_nothing() {
     assert_eq!(refusal(&deleted).message, "job \"billing.charge\" was deleted");
     NewJob::new(JOB).insert(f.pool()).await.unwrap();
     assert!(f.enqueue(&charge()).await.unwrap().created, "the name is a new job's");
+    // Of these the platform alone makes executions.
+    for name in ["verify.charge", "foreign.charge"] {
+        NewJob::new(name).insert(f.pool()).await.unwrap();
+        let reserved = f.enqueue(&sexton_client::Enqueue::new(name)).await.unwrap_err();
+        assert!(matches!(reserved, Error::InvalidArgument(_)), "{reserved}");
+        refusal(&reserved);
+    }
 }
 
 #[tokio::test]
@@ -95,6 +102,9 @@ async fn all_problems_of_a_batch_are_named_with_their_places() {
     let (code, message, ..) = f.refused(JOB, json!([{"run_at": "2026-02-30T00:00:00Z"}])).await;
     assert_eq!(code, "SX010");
     assert!(message.contains("is no time") && message.contains("2026-02-30"), "{message}");
+    let (.., detail, _) = f.refused(JOB, Value::Array(vec![json!({"key": ""}); 150])).await;
+    assert_eq!(detail.lines().count(), 101);
+    assert!(detail.ends_with("and 50 more items"), "{detail}");
     let (code, message, ..) = f.refused(JOB, Value::Array(vec![json!({}); 10_001])).await;
     assert_eq!((&*code, &*message), ("SX020", "10001 items are more than 10,000"));
 }

@@ -1,5 +1,6 @@
 //! The caller's transaction decides: whether there is an execution, and when a scheduler learns of it.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
@@ -10,6 +11,8 @@ use sexton_tests::database::TestDatabase;
 use sexton_tests::factory::NewJob;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::{Fixture, JOB, charge};
@@ -48,6 +51,7 @@ async fn schedulers_are_notified_at_the_commit_and_not_before_and_not_after_a_ro
     // What is due later is found when it is due, and a duplicate is nothing new.
     let later = charge().key("b").delay(Duration::from_mins(1));
     client.enqueue(&mut caller, &later).await.unwrap();
+    assert!(!client.enqueue(&mut caller, &charge().key("a")).await.unwrap().created);
     sqlx::query("SET sexton.notify = off").execute(&mut caller).await.unwrap();
     client.enqueue(&mut caller, &charge().key("c")).await.unwrap();
     mark(&mut other).await;
@@ -61,7 +65,7 @@ async fn a_job_that_runs_one_at_a_time_wakes_the_planner_which_admits() {
     f.run("UPDATE sexton.jobs SET overlap = 'queue'").await;
     let mut listener = Listener::connect(f.db.store()).await.unwrap();
     let id = f.enqueue(&charge()).await.unwrap().execution_id;
-    next_is(&mut listener, Notification::Jobs).await;
+    next_is(&mut listener, Notification::Waiters).await;
     let row = f.row(id).await;
     assert_eq!((&row["waits"], &row["admitted_at"]), (&json!("turn"), &json!(null)));
     assert!(row["relay_after"].as_str().unwrap().starts_with("9999"), "{row}");
@@ -177,4 +181,41 @@ async fn one_transaction_notifies_once_however_much_it_enqueues() {
         heard.push(next.payload().to_owned());
     }
     assert_eq!(heard, ["unpublished", "bulk"]);
+}
+
+/// A program of its own, which is killed: `psql`, as PostgreSQL's own packages bring it.
+#[tokio::test]
+async fn a_caller_that_is_killed_leaves_nothing_before_its_commit_and_the_execution_after_it() {
+    let f = Fixture::new().await;
+    for (key, commits) in [("before", false), ("after", true)] {
+        let mut caller = Command::new("psql")
+            .args(["-X", "-q", "-A", "-t", f.db.url()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (end, mark) = if commits { ("COMMIT;", "done") } else { ("", "open") };
+        let text = format!(
+            "BEGIN; CREATE TABLE IF NOT EXISTS orders (key text); INSERT INTO orders VALUES ('{key}');
+             SELECT created FROM sexton.enqueue('{JOB}', key => '{key}'); {end}
+             SELECT '{mark}';\n"
+        );
+        caller.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
+        let mut lines = BufReader::new(caller.stdout.take().unwrap()).lines();
+        let reached = async { while lines.next_line().await.unwrap().unwrap() != mark {} };
+        timeout(PATIENCE, reached).await.unwrap();
+        caller.kill().await.unwrap();
+        // The server ends the session, and with it the transaction, when it notices.
+        let gone = async {
+            let others = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND application_name = 'psql'";
+            while sqlx::query_scalar::<_, i64>(others).fetch_one(f.pool()).await.unwrap() > 0 {}
+        };
+        timeout(PATIENCE, gone).await.unwrap();
+        assert_eq!(f.count().await, i64::from(commits), "{key}");
+        let orders = "SELECT count(*) FROM pg_class WHERE relname = 'orders'";
+        let orders: i64 = sqlx::query_scalar(orders).fetch_one(f.pool()).await.unwrap();
+        assert_eq!(orders, i64::from(commits), "the caller's own rows share its fate");
+    }
 }

@@ -97,7 +97,9 @@ async fn a_waiter_that_is_admitted_in_the_lead_is_due_at_its_nominal_time() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     let id = f.insert(NewExecution::new(job, State::Pending, at(60))).await;
-    sqlx::query("UPDATE sexton.executions SET waits = 'queue'").execute(f.db.pool()).await.unwrap();
+    let wait =
+        "UPDATE sexton.executions SET waits = 'queue', relay_after = '9999-01-01 00:00:00+00'";
+    sqlx::query(wait).execute(f.db.pool()).await.unwrap();
     let within = at(60) - lead();
     let before = waiters::admit(&f.store(), &[job], Some(within - lead())).await.unwrap();
     assert_eq!(before.admitted(), 0, "it is no waiter yet");

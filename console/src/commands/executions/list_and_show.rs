@@ -147,7 +147,13 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
     facts.add("idempotency key", &execution.idempotency_key);
     match execution.ticket_published_at {
         Some(published) => facts.add("ticket", format!("published {}", ago(published, now))),
-        None if execution.is_waiter() => facts.add("ticket", "held back until the job is free"),
+        None if execution.is_waiter() => {
+            let until = match execution.next_attempt_at {
+                Some(due) if due > now => format!("held back until it is due {}", ago(due, now)),
+                _ => "held back until the job is free".to_owned(),
+            };
+            facts.add("ticket", until);
+        }
         None if matches!(execution.state.as_str(), "pending" | "retrying" | "failed") => {
             facts.cell("ticket", Cell::toned("not published yet", Tone::Warning));
         }
@@ -161,7 +167,7 @@ fn describe_wait(execution: &Execution, now: DateTime<Utc>) -> Option<String> {
     let why = match execution.waits.as_deref()? {
         "queue" => "queued behind an earlier execution of the job",
         "replace" => "for the end of what it replaced",
-        _ => "for its turn, as the job's executions run one at a time",
+        _ => "for its time, or for its turn if the job's executions run one at a time",
     };
     Some(match execution.admitted_at {
         Some(at) => format!("{why}; until {} ({})", show::precise(at), ago(at, now)),

@@ -9,7 +9,8 @@
 //! again at once. So every settlement before the claim's commit counts as it was recorded, and no replaced execution
 //! can succeed after it.
 //!
-//! Executions whose overlap was overridden (a backfill's) are left out, and those that are enqueued for later.
+//! Executions whose overlap was overridden (a backfill's) are left out, and those that wait for their turn or their time,
+//! of which there may be any number: the rows say which they are, and no clock decides.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,7 +53,9 @@ pub(super) async fn fill_in_under_way(
     let Some(now) = due.jobs.iter().map(|job| job.now).max() else { return Ok(()) };
     let skipping = such(&due.jobs, |policy| policy == Overlap::Skip);
     if !skipping.is_empty() {
-        let busy = find_busy_jobs(connection, &skipping, now).await?;
+        let mut busy = find_busy_jobs(connection, &skipping).await?;
+        // They wait for the job since before it skipped.
+        busy.extend(find_waiting_turns(connection, &skipping, now).await?);
         for job in &mut due.jobs {
             job.under_way.ready = busy.contains(&job.id.get());
         }
@@ -63,20 +66,24 @@ pub(super) async fn fill_in_under_way(
     }
     let mut replacing = such(&due.jobs, |policy| policy == Overlap::Replace);
     replacing.retain(|_| replaces);
-    let locked = lock_under_way(connection, &replacing, now).await?;
+    let locked = lock_under_way(connection, &replacing).await?;
     let mut found: HashMap<Uuid, UnderWay> = HashMap::new();
     let mut deferred: HashSet<Uuid> = HashSet::new();
-    for row in read_under_way(connection, &one_at_a_time, now).await? {
+    for row in read_under_way(connection, &one_at_a_time).await? {
         if replacing.contains(&row.job_id) && !locked.contains(&row.id) {
             deferred.insert(row.job_id);
         }
         let under_way = found.entry(row.job_id).or_default();
         match row.waits {
-            Some(WaitReason::Turn) => under_way.trigger_waits = true,
+            // Read apart, since there may be any number of them.
+            Some(WaitReason::Turn) => {}
             Some(WaitReason::Queue | WaitReason::Replace) => under_way.firing_waits = true,
             None if row.state == State::Running => under_way.running = true,
             None => under_way.ready = true,
         }
+    }
+    for job in find_waiting_turns(connection, &one_at_a_time, now).await? {
+        found.entry(job).or_default().trigger_waits = true;
     }
     for job in &mut due.jobs {
         if let Some(under_way) = found.get(&job.id.get()) {
@@ -92,27 +99,47 @@ pub(super) async fn fill_in_under_way(
 async fn find_busy_jobs(
     connection: &mut PgConnection,
     jobs: &[Uuid],
-    now: DateTime<Utc>,
 ) -> Result<HashSet<Uuid>, StoreError> {
     let busy = sqlx::query_scalar!(
         r#"-- busy_jobs
         SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
         WHERE EXISTS (SELECT 1 FROM sexton.executions e WHERE e.job_id = j.id
                       AND e.state IN ('pending', 'running', 'retrying')
-                      AND e.overlap_override IS NULL AND e.scheduled_for <= $2)"#,
-        jobs,
-        now
+                      AND (CASE WHEN e.state = 'pending' AND e.waits = 'turn' AND e.admitted_at IS NULL
+                                THEN 1 ELSE 0 END) = 0
+                      AND e.overlap_override IS NULL)"#,
+        jobs
     )
     .fetch_all(WithTimeout(connection))
     .await?;
     Ok(busy.into_iter().collect())
 }
 
+/// Returns which of the jobs have executions that were triggered, requeued or enqueued, are due, and wait for their turn.
+/// That one is taken for not due yet does not matter: it is admitted only when nothing is under way.
+async fn find_waiting_turns(
+    connection: &mut PgConnection,
+    jobs: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- waiting_turns
+        SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
+        WHERE EXISTS (SELECT FROM sexton.executions e WHERE e.job_id = j.id
+                      AND e.ticket_published_at IS NULL AND e.state = 'pending' AND e.waits IS NOT NULL
+                      AND e.admitted_at IS NULL AND e.relay_after >= '9999-01-01 00:00:00+00'
+                      AND e.waits = 'turn' AND e.next_attempt_at <= $2)"#,
+        jobs,
+        now
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?)
+}
+
 /// Locks the jobs' executions under way, skipping locked ones.
 async fn lock_under_way(
     connection: &mut PgConnection,
     jobs: &[Uuid],
-    now: DateTime<Utc>,
 ) -> Result<HashSet<Uuid>, StoreError> {
     if jobs.is_empty() {
         return Ok(HashSet::new());
@@ -121,10 +148,10 @@ async fn lock_under_way(
         "-- lock_under_way
         SELECT id FROM sexton.executions
         WHERE job_id = ANY ($1) AND state IN ('pending', 'running', 'retrying')
-          AND overlap_override IS NULL AND scheduled_for <= $2
+          AND (CASE WHEN state = 'pending' AND waits = 'turn' AND admitted_at IS NULL THEN 1 ELSE 0 END) = 0
+          AND overlap_override IS NULL
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
-        jobs,
-        now
+        jobs
     )
     .fetch_all(WithTimeout(connection))
     .await?;
@@ -143,7 +170,6 @@ struct UnderWayRow {
 async fn read_under_way(
     connection: &mut PgConnection,
     jobs: &[Uuid],
-    now: DateTime<Utc>,
 ) -> Result<Vec<UnderWayRow>, StoreError> {
     let rows = sqlx::query!(
         r#"-- read_under_way
@@ -151,9 +177,9 @@ async fn read_under_way(
                CASE WHEN state = 'pending' AND admitted_at IS NULL THEN waits END AS waits
         FROM sexton.executions
         WHERE job_id = ANY ($1) AND state IN ('pending', 'running', 'retrying')
-          AND overlap_override IS NULL AND scheduled_for <= $2"#,
-        jobs,
-        now
+          AND (CASE WHEN state = 'pending' AND waits = 'turn' AND admitted_at IS NULL THEN 1 ELSE 0 END) = 0
+          AND overlap_override IS NULL"#,
+        jobs
     )
     .fetch_all(WithTimeout(connection))
     .await?;
@@ -202,9 +228,8 @@ pub(super) async fn replace(
             FROM unnest($1::uuid[], $2::uuid[]) AS r (job_id, by)
             WHERE e.job_id = r.job_id AND e.id <> r.by
               AND e.state IN ('pending', 'running', 'retrying') AND e.overlap_override IS NULL
-              AND e.scheduled_for <= coalesce($3, now()) + interval '5 milliseconds'
-              AND NOT (e.state = 'pending' AND coalesce(e.waits, '') = 'turn'
-                       AND e.admitted_at IS NULL)
+              AND (CASE WHEN e.state = 'pending' AND e.waits = 'turn' AND e.admitted_at IS NULL
+                        THEN 1 ELSE 0 END) = 0
               AND NOT (e.state = 'running' AND e.cancel_requested AND e.replaced_by IS NOT NULL)
             RETURNING e.state)
         SELECT count(*) FILTER (WHERE state = 'running') AS "running!",

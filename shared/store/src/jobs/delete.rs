@@ -107,6 +107,7 @@ pub async fn delete(
         // `lock_job` returns neither.
         PauseError::Paused(_) | PauseError::Active(_) => DeleteError::Locked(name.to_owned()),
     })?;
+    wait_for_callers(&mut tx, job.id, name).await?;
     let under_way = count_under_way(&mut tx, job.id).await?;
     if under_way.waiting + under_way.running > 0 && !request.cancel {
         return Err(DeleteError::UnderWay { name: name.to_owned(), under_way });
@@ -155,6 +156,25 @@ pub async fn delete(
     notify(&mut tx, Notification::Cancel).await?;
     commit(tx).await.map_err(StoreError::from)?;
     Ok(deleted)
+}
+
+/// Waits for the transactions that have enqueued executions of the job, which hold a lock on it until they end. Without this
+/// their executions would be counted by nobody, and cancelled by nobody.
+async fn wait_for_callers(
+    connection: &mut PgConnection,
+    job: Uuid,
+    name: &str,
+) -> Result<(), DeleteError> {
+    let locking = sqlx::query!(
+        "-- lock_job_to_delete
+        SELECT FROM sexton.jobs WHERE id = $1 FOR UPDATE",
+        job
+    );
+    match locking.execute(WithTimeout(connection)).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_lock_timeout(&error) => Err(DeleteError::Locked(name.to_owned())),
+        Err(error) => Err(DeleteError::Store(error.into())),
+    }
 }
 
 async fn count_under_way(connection: &mut PgConnection, job: Uuid) -> Result<UnderWay, StoreError> {

@@ -180,7 +180,9 @@ pub(crate) async fn restore(
         WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'discarded'
           AND (e.unique_key IS NULL OR NOT EXISTS (
               SELECT FROM sexton.executions o WHERE o.job_id = e.job_id AND o.unique_key = e.unique_key
-                AND o.state IN ('pending', 'running', 'retrying', 'failed')))
+                AND (o.state IN ('pending', 'running', 'retrying', 'failed')
+                     -- Of several that are restored together, one can have the key.
+                     OR o.id > e.id AND o.state = 'discarded' AND o.id = ANY ($1))))
         RETURNING e.id",
         &ids,
         &attempts,

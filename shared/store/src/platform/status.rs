@@ -92,9 +92,9 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
                                   next_attempt_at)) AS oldest
               FROM sexton.executions WHERE ticket_published_at IS NULL
                 AND state IN ('pending', 'retrying', 'failed')
-                -- What is enqueued for later is not published before.
-                AND scheduled_for <= coalesce($1, clock_timestamp())
-                AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)) o"#,
+                -- A waiter's ticket is published after its admission, what is enqueued for later when it is due.
+                AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL
+                         AND relay_after > coalesce($1, statement_timestamp()))) o"#,
         now
     )
     .fetch_one(store.with_timeout())
@@ -138,11 +138,13 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
                    count(*) FILTER (WHERE waits) AS waiting,
                    min(next_attempt_at) FILTER (WHERE NOT waits) AS oldest
             FROM (SELECT pool, state, next_attempt_at,
-                         state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL AS waits
+                         state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL
+                             AND relay_after > coalesce($1, now()) AS waits
                   FROM sexton.executions
                   WHERE state IN ('pending', 'retrying')
                     -- What is enqueued for later needs no worker yet.
-                    AND scheduled_for <= coalesce($1, now()) + interval '5 milliseconds') e
+                    AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL
+                             AND next_attempt_at > coalesce($1, now()))) e
             GROUP BY pool),
         r AS (
             SELECT pool, count(*) AS running FROM sexton.executions WHERE state = 'running' GROUP BY pool),

@@ -82,18 +82,23 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
         TicketRow,
         r#"-- admit_waiters
         WITH l AS MATERIALIZED (
-            SELECT DISTINCT ON (w.job_id) w.id
-            FROM sexton.executions w JOIN sexton.jobs j ON j.id = w.job_id
-            WHERE w.job_id = ANY ($1) AND w.state = 'pending' AND w.waits IS NOT NULL
-              AND w.admitted_at IS NULL AND w.ticket_published_at IS NULL
-              AND w.scheduled_for <= coalesce($2, now()) + interval '5 milliseconds'
-              AND (j.overlap = 'allow' OR NOT EXISTS (
-                  SELECT FROM sexton.executions e
-                  WHERE e.job_id = w.job_id AND e.state IN ('pending', 'running', 'retrying')
-                    AND e.overlap_override IS NULL
-                    AND e.scheduled_for <= coalesce($2, now()) + interval '5 milliseconds'
-                    AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)))
-            ORDER BY w.job_id, w.next_attempt_at, w.id)
+            SELECT w.id FROM sexton.jobs j, LATERAL (
+                SELECT e.id FROM sexton.executions e
+                WHERE e.job_id = j.id AND e.ticket_published_at IS NULL AND e.state = 'pending'
+                  AND e.waits IS NOT NULL AND e.admitted_at IS NULL
+                  AND e.relay_after >= '9999-01-01 00:00:00+00'
+                  AND e.next_attempt_at <= (SELECT coalesce($2, clock_timestamp())) + interval '5 milliseconds'
+                ORDER BY e.job_id, e.next_attempt_at, e.id LIMIT 1
+                -- A caller's transaction may hold one for as long as it likes.
+                FOR NO KEY UPDATE OF e SKIP LOCKED) w
+            WHERE j.id = ANY ($1) AND (j.overlap = 'allow' OR (
+                SELECT 1 FROM sexton.executions e
+                WHERE e.job_id = j.id AND e.state IN ('pending', 'running', 'retrying')
+                  AND (CASE WHEN e.state = 'pending' AND e.waits = 'turn' AND e.admitted_at IS NULL
+                            THEN 1 ELSE 0 END) = 0
+                  AND e.overlap_override IS NULL
+                  AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL) LIMIT 1)
+                IS NULL))
         UPDATE sexton.executions e SET rev = e.rev + 1, ticket_published_at = NULL,
             admitted_at = coalesce($2, now()),
             -- A firing that was claimed before it is due is not due yet.

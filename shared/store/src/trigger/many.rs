@@ -124,7 +124,13 @@ impl Claims<'_> {
             FROM (SELECT t.*, $8::boolean AND (t.place > 1 OR EXISTS (
                       SELECT FROM sexton.executions WHERE job_id = $1
                         AND state IN ('pending', 'running', 'retrying')
-                        AND overlap_override IS NULL AND scheduled_for <= $2)) AS waits
+                        AND (CASE WHEN state = 'pending' AND waits = 'turn' AND admitted_at IS NULL
+                                  THEN 1 ELSE 0 END) = 0
+                        AND overlap_override IS NULL) OR EXISTS (
+                      SELECT FROM sexton.executions WHERE job_id = $1
+                        AND ticket_published_at IS NULL AND state = 'pending' AND waits IS NOT NULL
+                        AND admitted_at IS NULL AND relay_after >= '9999-01-01 00:00:00+00'
+                        AND next_attempt_at <= $2)) AS waits
                   FROM unnest($9::uuid[], $10::text[], $11::text[], $12::jsonb[])
                        WITH ORDINALITY AS t (id, key, idempotency, params, place)
                   ORDER BY t.place) AS r
