@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
@@ -97,6 +98,29 @@ async fn the_relay_drains_a_backlog_at_a_bounded_rate() {
     let second = relay.run_once(now(0)).await.unwrap();
     assert_eq!(second.marked, 200);
     assert!(matches!(relay.pause(&second), Pause::AtMost(_)));
+}
+
+/// What is enqueued for later is published when it is due, and not at the next poll.
+#[tokio::test]
+async fn the_relay_pauses_no_longer_than_until_the_next_ticket_is_due() {
+    let f = Fixture::new().await;
+    f.execution(State::Pending, 0).await;
+    let relay = f.relay();
+    for (due_in, pause) in [
+        (400, Pause::Due(Duration::from_millis(400))),
+        // However many there are, each due at another instant.
+        (1, Pause::Due(Duration::from_millis(5))),
+        (5_000, Pause::AtMost(Duration::from_secs(1))),
+    ] {
+        let due = at(0) + TimeDelta::milliseconds(due_in);
+        sqlx::query("UPDATE sexton.executions SET relay_after = $1")
+            .bind(due)
+            .execute(f.db.pool())
+            .await
+            .unwrap();
+        let relayed = relay.run_once(now(0)).await.unwrap();
+        assert_eq!((relayed.taken, relay.pause(&relayed)), (0, pause), "{due_in} ms");
+    }
 }
 
 #[tokio::test]
