@@ -40,7 +40,9 @@ impl StateFolder {
             return Ok(Self(std::path::absolute(path)?));
         }
         let program = std::env::current_exe().context("failed to find this program's own file")?;
-        let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+        let tagged = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+        // Without the tag if something else made the folder before cargo: <target>/<profile>/<program>.
+        let target = tagged.or_else(|| program.ancestors().nth(2));
         let target = target.context("this program is not in a target folder of cargo's")?;
         Ok(Self(target.join("sexton-up")))
     }
