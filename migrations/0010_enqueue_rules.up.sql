@@ -240,7 +240,7 @@ BEGIN
     END IF;
     IF starts_with(job, 'verify.') OR starts_with(job, 'foreign.') THEN
         RAISE EXCEPTION 'the platform itself makes the executions of job "%"', job USING ERRCODE = 'SX010',
-            HINT = 'Enqueue to a job of your own.';
+            HINT = 'Name a job of your own.';
     END IF;
     PERFORM FROM sexton.jobs j WHERE j.name = job;
     IF FOUND THEN

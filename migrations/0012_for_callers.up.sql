@@ -24,7 +24,7 @@ BEGIN
     RETURN job_id;
 END $$;
 
--- Cancels an execution that waits, or asks the worker of one that runs to end it. Returns one row always: without an
+-- Cancels an execution that waits, or requests it of the worker of one that runs. Returns one row always: without an
 -- execution of this key, or when it has ended already, nothing is cancelled.
 CREATE FUNCTION sexton.cancel(
     job text, INOUT key text, reason text DEFAULT NULL, OUT execution_id uuid, OUT cancelled boolean, OUT state text)
@@ -39,10 +39,13 @@ BEGIN
     IF key IS NULL THEN
         RAISE EXCEPTION 'key is null' USING ERRCODE = 'SX010', HINT = 'Name the execution by its key.';
     END IF;
+    IF starts_with(job, 'verify.') OR starts_with(job, 'foreign.') THEN
+        PERFORM sexton.refuse_job(job);
+    END IF;
     IF octet_length(reason) > 2000 THEN
         RAISE EXCEPTION 'the reason has more than 2,000 bytes' USING ERRCODE = 'SX010', HINT = 'Shorten it.';
     END IF;
-    -- Not firings, nor what operators triggered: they are cancelled by operators.
+    -- Not firings, nor what was triggered without a key: operators cancel those.
     SELECT e.id, e.state, e.attempt, e.cancel_requested INTO before FROM sexton.executions e
     WHERE e.id = sexton.execution_of(job_id, key)
       AND (e.own_key OR e.unique_key IS NOT NULL OR starts_with(e.execution_key, 'enqueued-')) FOR NO KEY UPDATE;
@@ -124,7 +127,7 @@ REVOKE ALL ON FUNCTION sexton.functions_version(), sexton.demand(text), sexton.e
 
 COMMENT ON FUNCTION sexton.enqueue IS 'Enqueues one execution of a job in the caller''s transaction.';
 COMMENT ON FUNCTION sexton.enqueue_many IS 'Enqueues up to 10,000 executions of a job: an array of objects with the arguments of enqueue.';
-COMMENT ON FUNCTION sexton.cancel IS 'Cancels the execution of this key, or asks its worker to end it.';
+COMMENT ON FUNCTION sexton.cancel IS 'Cancels the execution of this key, or requests it of its worker.';
 COMMENT ON FUNCTION sexton.execution(uuid) IS 'What has become of an execution.';
 COMMENT ON FUNCTION sexton.execution(text, text) IS 'What has become of the execution of this job with this key.';
 COMMENT ON FUNCTION sexton.demand IS 'How much work a pool has, for autoscalers.';

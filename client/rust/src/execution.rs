@@ -96,7 +96,7 @@ impl Execution {
 pub struct Cancelled {
     /// The execution; `None`: none has the key.
     pub execution_id: Option<Uuid>,
-    /// Whether this call ended it, or asked its worker to.
+    /// Whether this call ended it, or requested that of its worker.
     pub cancelled: bool,
     /// Its state now: `cancelled`, or `running` until its worker has ended it.
     pub state: Option<String>,

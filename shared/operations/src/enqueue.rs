@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sexton_client::{Client, Error, WaitError};
 pub use sexton_client::{Enqueue, Enqueued, Execution, IfExists, UniqueFor};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
@@ -18,6 +19,19 @@ use crate::{execution_ids, job_names};
 pub const MAX_AHEAD: Duration = Duration::from_hours(400 * 24);
 /// Maximum length of a line of a file, in bytes: params that may be stored, escaped throughout, and the rest.
 const MAX_LINE_BYTES: usize = 2 * 1024 * 1024;
+
+const CLIENT: Client = Client::new();
+/// How long to wait for an answer: longer than the server lets a statement take, so a server that still is silent has
+/// vanished.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Waits for the answer to a call for at most `limit`.
+async fn answer_of<T, E>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<Result<T, E>, StoreError> {
+    with_timeout(limit, async { Ok(call.await) }).await
+}
 
 /// Parses how long a key stands for one execution: `ever`, `open`, or a period such as `1h`.
 ///
@@ -43,15 +57,15 @@ pub fn parse_unique_for(text: &str) -> Result<UniqueFor, String> {
 ///
 /// # Errors
 ///
-/// [`NotFound::Job`](crate::error::NotFound::Job), [`InvalidRequest`] for an invalid argument; [`OperationError::Failed`] for a job that is paused or
-/// deleted.
+/// [`NotFound::Job`](crate::error::NotFound::Job), [`InvalidRequest`] for an invalid argument;
+/// [`OperationError::Failed`] for a job that is paused or deleted.
 pub async fn enqueue(
     store: &Store,
     job: &str,
     enqueue: &Enqueue,
 ) -> Result<Enqueued, OperationError> {
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
-    match Client::new().enqueue(&mut connection, enqueue).await {
+    match answer_of(ANSWER_TIMEOUT, CLIENT.enqueue(&mut connection, enqueue)).await? {
         Ok(enqueued) => Ok(enqueued),
         Err(error) => Err(refused(store, job, error).await),
     }
@@ -101,7 +115,8 @@ pub async fn enqueue_lines(
 ) -> Result<usize, OperationError> {
     let items: Vec<Value> = lines.iter().map(|line| Value::Object(line.item.clone())).collect();
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
-    match Client::new().enqueue_items(&mut connection, job, items).await {
+    let calling = CLIENT.enqueue_items(&mut connection, job, items);
+    match answer_of(ANSWER_TIMEOUT, calling).await? {
         Ok(answers) => Ok(answers.iter().filter(|one| one.created).count()),
         Err(Error::InvalidArgument(refusal) | Error::InvalidParams(refusal)) => {
             let detail = refusal.detail.unwrap_or(refusal.message);
@@ -133,7 +148,8 @@ pub async fn wait_for(
     timeout: Duration,
 ) -> Result<Execution, OperationError> {
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
-    match Client::new().wait_for(&mut connection, id, timeout).await {
+    let waiting = CLIENT.wait_for(&mut connection, id, timeout);
+    match answer_of(timeout.saturating_add(ANSWER_TIMEOUT), waiting).await? {
         Ok(execution) => Ok(execution),
         Err(WaitError::TimedOut(seen)) => Err(OperationError::Failed(format!(
             "execution {} is still {} after {}",

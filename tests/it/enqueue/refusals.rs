@@ -53,6 +53,10 @@ async fn a_job_that_is_unknown_deleted_or_paused_takes_nothing() {
         let reserved = f.enqueue(&sexton_client::Enqueue::new(name)).await.unwrap_err();
         assert!(matches!(reserved, Error::InvalidArgument(_)), "{reserved}");
         refusal(&reserved);
+        let mut connection = f.pool().acquire().await.unwrap();
+        let client = sexton_client::Client::new();
+        let cancelled = client.cancel(&mut connection, name, "k", None).await;
+        assert!(matches!(cancelled, Err(Error::InvalidArgument(_))), "{name}");
     }
 }
 
