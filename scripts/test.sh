@@ -2,11 +2,13 @@
 # Runs every test, given the arguments that all of cargo's builds share: `bash scripts/test.sh --features …`.
 #
 # The tests of `it` wait for servers most of the time, most others compute; so the two run side by side, those that
-# compute at a low priority. Their output comes when `it` has ended. Called by the Makefile under `with-servers`.
-set -eu
+# compute at a low priority. Their output comes when `it` has ended, and that of failed tests once more at the end. Called
+# by the Makefile under `with-servers`.
+set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 others=${CARGO_TARGET_DIR:-target}/test-others.log
+it=${CARGO_TARGET_DIR:-target}/test-it.log
 
 # First, since two builds of the same folder would wait for one another.
 $cargo test -q --workspace --no-run "$@"
@@ -36,11 +38,15 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 status=0
-RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} $cargo test --workspace --no-fail-fast "$@" --test it || status=$?
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} $cargo test --workspace --no-fail-fast "$@" --test it 2>&1 |
+    tee "$it" || status=$?
 # Nothing has precedence any more, and what else runs on the machine may not starve them. Only root may do so.
 renice -n 0 -g "$pid" >/dev/null 2>&1 || true
 wait "$pid" || status=$?
 trap - EXIT
 cat "$others"
-[ "$status" = 0 ] || echo 'Some tests failed: see the lists of failures above.' >&2
+if [ "$status" != 0 ]; then
+    printf '\nSome tests failed. What they printed, once more:\n'
+    sed -n '/^failures:$/,/^test result:/p' "$it" "$others" | cut -c 1-2000 | head -n 400
+fi
 exit "$status"

@@ -39,16 +39,18 @@ async fn rows(f: &Fixture, pool: &str, count: i64, relay_after: &str, waits: Opt
         .unwrap();
 }
 
-/// The rows of `executions` that each node of a plan has read, in all.
+/// The rows of `executions` that each node of a plan has read, in all. What a bitmap's index scans have found counts there.
 fn rows_read(plan: &Value) -> f64 {
     let below: f64 = plan["Plans"].as_array().into_iter().flatten().map(rows_read).sum();
     let number = |field: &str| plan[field].as_f64().unwrap_or(0.0);
-    let reads = plan["Node Type"].as_str().unwrap_or("").contains("Scan")
-        && (plan["Relation Name"] == "executions" || plan["Index Name"].is_string());
-    let each = number("Actual Rows")
-        + number("Rows Removed by Filter")
-        + number("Rows Removed by Index Recheck");
-    below + if reads { each * number("Actual Loops") } else { 0.0 }
+    let node = plan["Node Type"].as_str().unwrap_or("");
+    let reads = node.contains("Scan")
+        && node != "Bitmap Heap Scan"
+        && (plan["Relation Name"] == "executions"
+            || plan["Index Name"].as_str().is_some_and(|name| name.starts_with("executions")));
+    let each = number("Actual Rows") + number("Rows Removed by Filter");
+    let each = if reads { each } else { 0.0 } + number("Rows Removed by Index Recheck");
+    below + each * number("Actual Loops")
 }
 
 /// What a round reads by itself: its two statements, run and rolled back.
@@ -90,6 +92,9 @@ async fn a_hundred_thousand_rows_that_are_not_due_or_refused_cost_a_round_nothin
     // With what PostgreSQL knew of the table before, and with what it knows then.
     for analyze in ["SELECT 1", "ANALYZE sexton.executions"] {
         sqlx::raw_sql(analyze).execute(f.db.pool()).await.unwrap();
+        // Rows that earlier rounds have rolled back count as read in some plans; of few, VACUUM leaves the index entries.
+        let vacuum = sqlx::raw_sql("VACUUM (INDEX_CLEANUP ON) sexton.executions");
+        vacuum.execute(f.db.pool()).await.unwrap();
         let read = round_reads(&f.db, &["busy", "other"]).await;
         println!("MEASURED a round reads {none} rows by itself, {read} among {WAITING}");
         // The destination that has nothing due costs lookups, and each destination the row that is due next.

@@ -12,11 +12,13 @@ WITH RECURSIVE d AS (
           AND (pool, state) > (d.pool, d.state)
         ORDER BY pool, state LIMIT 1) n
     WHERE d.number < $4)
+-- Lookups with an order and a limit, for which no plan reads more than a row: EXISTS may become a hash of all that is due.
 SELECT d.pool AS "pool!", d.state AS "state!", t.now AS "now!",
-       EXISTS (
-           SELECT FROM sexton.executions e
+       coalesce((
+           SELECT e.relay_after FROM sexton.executions e
            WHERE e.ticket_published_at IS NULL AND e.state IN ('pending', 'retrying', 'failed')
-             AND e.pool = d.pool AND e.state = d.state AND e.relay_after <= t.now) AS "due!",
+             AND e.pool = d.pool AND e.state = d.state
+           ORDER BY e.pool, e.state, e.relay_after LIMIT 1) <= t.now, false) AS "due!",
        (SELECT extract(epoch FROM e.relay_after - t.now)::float8 FROM sexton.executions e
         WHERE e.ticket_published_at IS NULL AND e.state IN ('pending', 'retrying', 'failed')
           AND e.pool = d.pool AND e.state = d.state AND e.relay_after > t.now
