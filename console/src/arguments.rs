@@ -12,6 +12,7 @@ use crate::commands::doctor::Doctor;
 use crate::commands::enqueue::EnqueueCommand;
 use crate::commands::executions::ExecutionsCommand;
 use crate::commands::failed::FailedCommand;
+use crate::commands::flows::FlowsCommand;
 use crate::commands::groups::GroupsCommand;
 use crate::commands::jobs::JobsCommand;
 use crate::commands::migrate::Migrate;
@@ -43,6 +44,9 @@ pub enum Command {
     /// Inspect and cancel executions
     #[command(subcommand, visible_alias = "exec")]
     Executions(ExecutionsCommand),
+    /// Inspect and cancel flows of executions that depend on one another
+    #[command(subcommand)]
+    Flows(FlowsCommand),
     /// Find, requeue and discard failed executions
     #[command(subcommand)]
     Failed(Box<FailedCommand>),

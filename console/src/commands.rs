@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod enqueue;
 pub mod executions;
 pub mod failed;
+pub mod flows;
 pub mod groups;
 pub mod jobs;
 pub mod migrate;

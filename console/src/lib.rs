@@ -48,6 +48,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Jobs(command) => commands::jobs::run(command, session).await,
         Command::Executions(command) => commands::executions::run(command, session).await,
         Command::Failed(command) => commands::failed::run(*command, session).await,
+        Command::Flows(command) => commands::flows::run(&command, session).await,
         Command::Groups(command) => commands::groups::run(&command, session).await,
         Command::Bulks(command) => commands::bulks::run(&command, session).await,
         Command::Unknown(command) => commands::unknown_messages::run(command, session).await,

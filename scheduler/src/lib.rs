@@ -32,6 +32,7 @@ pub mod sweep;
 /// The loops that keep rows and queues in order: lost attempts, lost tickets, the failure index, retention.
 pub mod maintenance {
     pub mod failure_aggregator;
+    pub mod flow_maker;
     pub mod heartbeat;
     pub mod pruner;
     pub mod reconciler;

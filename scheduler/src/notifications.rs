@@ -1,5 +1,5 @@
 //! Listens for notifications of the database: wakes the planner when jobs change, the relay when a ticket is
-//! unpublished, and the loop of bulks when a bulk is created.
+//! unpublished, the loop of bulks when a bulk is created, and the maker of members when a flow has begun.
 //!
 //! After each reconnection all of them run one round.
 
@@ -28,6 +28,8 @@ pub struct NotificationListener {
     pub unpublished: Arc<Notify>,
     /// Ends the pause of the loop of bulks.
     pub bulks: Arc<Notify>,
+    /// Ends the pause of the maker of flows' members.
+    pub flows: Arc<Notify>,
 }
 
 impl NotificationListener {
@@ -70,6 +72,9 @@ impl NotificationListener {
         }
         if matches!(wakeup, None | Some(Notification::Bulk)) {
             self.bulks.notify_one();
+        }
+        if matches!(wakeup, None | Some(Notification::Flows)) {
+            self.flows.notify_one();
         }
     }
 }

@@ -33,6 +33,7 @@ use crate::background_loop::BackgroundLoop;
 use crate::background_loop::runner::{LoopContext, run};
 use crate::bulks::Bulks;
 use crate::maintenance::failure_aggregator::FailureAggregator;
+use crate::maintenance::flow_maker::FlowMaker;
 use crate::maintenance::heartbeat::InstanceHeartbeat;
 use crate::maintenance::pruner::Pruner;
 use crate::maintenance::reconciler::Reconciler;
@@ -152,12 +153,13 @@ impl Loops<'_> {
         let planner = Planner::new(store.clone(), dispatch, by).hold_after(settings.hold_after);
         let planner = Arc::new(planner);
         let (jobs, unpublished) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let bulks = Arc::new(Notify::new());
+        let (bulks, flows) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let listener = NotificationListener {
             planner: Arc::clone(&planner),
             jobs: Arc::clone(&jobs),
             unpublished: Arc::clone(&unpublished),
             bulks: Arc::clone(&bulks),
+            flows: Arc::clone(&flows),
         };
         let stop = self.context.soft.clone();
 
@@ -170,6 +172,7 @@ impl Loops<'_> {
         self.spawn(planner, &jobs);
         self.spawn(Bulks::new(store.clone(), Arc::clone(&outbox)), &bulks);
         self.spawn(Relay::new(store.clone(), outbox), &unpublished);
+        self.spawn(FlowMaker::new(store.clone(), Arc::clone(&unpublished)), &flows);
         self.spawn(Cursors::new(store.clone()), &Arc::default());
         self.spawn(FailureAggregator::new(store.clone()), &Arc::default());
         let quiet = Arc::default();

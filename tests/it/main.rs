@@ -11,6 +11,7 @@ pub(crate) mod docs;
 mod doctor;
 mod enqueue;
 mod failed;
+mod flows;
 mod network;
 mod operator_actions;
 mod process;

@@ -1,8 +1,8 @@
 //! The protocol of `docs/internals/architecture.md`, checked exhaustively within bounds: see
 //! `docs/internals/proof.md`.
 //!
-//! Three models: [`protocol`] follows one execution with every process that acts on it, [`overlap`] the executions of
-//! one job among one another, [`hold`] catch-up after a jump of the database's time. One [`explorer`] visits every
+//! Four models: [`protocol`] follows one execution with every process that acts on it, [`overlap`] the executions of
+//! one job among one another, [`mod@flow`] the members of a flow, [`hold`] catch-up after a jump of the database's time. One [`explorer`] visits every
 //! state that any order of their actions leads to, with crashes and other faults at any place.
 //!
 //! **Not a copy.** Decisions come from `sexton_model`: the transition table, the decisions for a ticket that opened
@@ -20,6 +20,7 @@
 
 pub mod document;
 pub mod explorer;
+pub mod flow;
 pub mod hold;
 pub mod overlap;
 pub mod protocol;

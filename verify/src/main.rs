@@ -10,6 +10,7 @@ use std::{env, fs};
 use anyhow::{bail, ensure};
 use sexton_verify::document::{self, HEAD};
 use sexton_verify::explorer::{CheckedProperty, Model, check};
+use sexton_verify::flow::Flow;
 use sexton_verify::hold::HeldCatchUp;
 use sexton_verify::overlap::Job;
 use sexton_verify::{hold, protocol};
@@ -29,13 +30,14 @@ fn main() -> anyhow::Result<()> {
     } else {
         let protocols = rows(&protocol::scenarios::SMALL)?;
         let holds = rows(&hold::scenarios::SMALL.map(HeldCatchUp::new))?;
-        ("numbers", protocols + &rows(&Job::BOTH)? + &holds)
+        ("numbers", protocols + &rows(&Job::BOTH)? + &rows(&Flow::ALL)? + &holds)
     };
     let table = HEAD.to_owned() + &table;
     if write {
         document::replace(name, &table)?;
         document::write_traces(&protocol::scenarios::mutants())?;
         document::write_traces(&Job::mutants())?;
+        document::write_traces(&Flow::mutants())?;
         return Ok(document::write_traces(&hold::scenarios::mutants())?);
     }
     let text = fs::read_to_string(document::path())?;

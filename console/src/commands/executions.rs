@@ -140,6 +140,9 @@ pub(super) async fn table(
 fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
     let error = || line(execution.error_message.as_deref().unwrap_or(""), 200);
     match execution.state.as_str() {
+        "pending" if execution.is_blocked() => {
+            Cell::toned("waits for others of its flow", Tone::Faint)
+        }
         "pending" if execution.is_waiter() => match execution.next_attempt_at {
             Some(due) if due > now => {
                 Cell::toned(format!("enqueued for later: due {}", ago(due, now)), Tone::Faint)

@@ -105,6 +105,9 @@ fn not_found(missing: NotFound) -> String {
         NotFound::Execution(_) => format!(
             "{text}; `sexton executions list` shows those there are (retention removes old ones)"
         ),
+        NotFound::Flow(_) => format!(
+            "{text}; `sexton flows list` shows those there are (retention removes old ones)"
+        ),
         NotFound::Attempt { execution, .. } => {
             format!("{text}; `sexton executions show {execution}` lists them")
         }

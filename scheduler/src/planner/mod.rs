@@ -282,7 +282,7 @@ impl Planner {
         jobs: &[DueJob],
     ) -> Result<(Vec<ExecutionId>, Replaced), LoopError> {
         let inserted =
-            with_timeout(QUERY_TIMEOUT, transaction.insert(&batch.claims, &self.claimed_by))
+            with_timeout(QUERY_TIMEOUT, transaction.insert(&mut batch.claims, &self.claimed_by))
                 .await?;
         if let Some(job) = jobs.first() {
             batch.count_runs(&inserted, job.now);

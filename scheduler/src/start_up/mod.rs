@@ -60,7 +60,7 @@ pub async fn start_up(
             Ok(Err(ApplyError::Problems(problems))) => {
                 return Err(StartError::Jobs(format_problems(&problems)));
             }
-            Ok(Err(error @ ApplyError::TooMany(_))) => {
+            Ok(Err(error @ (ApplyError::TooMany(_) | ApplyError::MissingMembers(_)))) => {
                 return Err(StartError::Jobs(error.to_string()));
             }
             Err(_) => database

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cron::Dst;
+use crate::flow::Member;
 use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::rate::Rate;
@@ -116,6 +117,8 @@ pub struct JobSpec {
     pub paused: bool,
     /// The owner's own words: user, group, language …
     pub labels: std::collections::BTreeMap<String, String>,
+    /// The executions that each of its executions begins, as the first of a flow; empty: none.
+    pub flow: Vec<Member>,
 }
 
 /// When a job fires.
@@ -180,6 +183,7 @@ impl JobSpec {
             verify_task: None,
             paused: false,
             labels: std::collections::BTreeMap::new(),
+            flow: Vec::new(),
         }
     }
 }

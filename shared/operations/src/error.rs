@@ -133,6 +133,9 @@ pub enum NotFound {
     /// An execution; retention may have removed it.
     #[error("there is no execution {0}")]
     Execution(String),
+    /// A flow; it goes with its last member.
+    #[error("there is no flow {0}, and no member of one")]
+    Flow(String),
     /// An attempt of an execution.
     #[error("execution {execution} has no attempt {number}")]
     Attempt {

@@ -8,6 +8,7 @@ pub mod clock_changes;
 pub mod delete;
 pub mod details;
 pub mod files;
+pub mod filled;
 pub mod next_firings;
 pub mod pause;
 pub mod scheduled;

@@ -32,6 +32,7 @@ pub mod execution_ids;
 pub mod executions;
 pub mod failed;
 pub mod filter;
+pub mod flows;
 pub mod groups;
 pub mod instants;
 pub mod job_names;

@@ -48,6 +48,8 @@ pub enum PagedList {
     UnknownMessages,
     /// Operators' actions, the newest first.
     Actions,
+    /// Flows, the newest first.
+    Flows,
 }
 
 impl PagedList {
@@ -65,6 +67,7 @@ impl PagedList {
             Self::Bulks => "b",
             Self::UnknownMessages => "u",
             Self::Actions => "a",
+            Self::Flows => "w",
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sexton_model::job::JobSpec;
 use sexton_model::params_schema::SchemaValidator;
+use sexton_model::template::has_placeholder;
 use sexton_store::{Store, offers};
 
 use crate::error::{InvalidRequest, OperationError};
@@ -99,10 +100,15 @@ impl ParamsSchemas {
         notes.iter().map(|note| line(note, 500)).collect()
     }
 
-    /// Returns every place at which `params` do not match.
+    /// Returns every place at which `params` do not match, except where a placeholder is to be filled: a worker validates
+    /// what comes there before it runs the task.
     pub fn mismatches(&self, params: &Value) -> Vec<SchemaMismatch> {
+        let unfilled = |at: &str| {
+            params.pointer(at).is_some_and(|value| value.is_string() && has_placeholder(value))
+        };
         let each = self.schemas.iter().flat_map(|(checker, workers)| {
-            checker.violations(params).into_iter().map(|found| SchemaMismatch {
+            let found = checker.violations(params).into_iter().filter(|one| !unfilled(&one.at));
+            found.map(|found| SchemaMismatch {
                 at: if found.at.is_empty() { "/".to_owned() } else { found.at },
                 what: found.what,
                 workers: if self.has_several { workers.clone() } else { Vec::new() },

@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sexton_model::explain::{NominalFiring, ScheduleHistory};
 use sexton_model::id::ExecutionId;
 use sexton_model::key;
@@ -27,6 +27,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::jobs::templates::{Unfilled, fill_on};
 use crate::ledger;
 use crate::notifications::Notification;
 use crate::operator::{AuditContext, is_lock_timeout, notify, set_lock_timeout};
@@ -134,6 +135,7 @@ struct JobColumns {
     id: Uuid,
     overlap: String,
     idempotency_template: Option<String>,
+    templated: bool,
     pruned_before: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 }
@@ -220,7 +222,7 @@ async fn lock_job(
     sqlx::query_as!(
         JobColumns,
         r#"-- job_to_backfill
-        SELECT j.id, j.overlap, j.idempotency_template,
+        SELECT j.id, j.overlap, j.idempotency_template, j.templated,
                (SELECT r.pruned_before FROM sexton.retention r) AS pruned_before,
                coalesce($2, now()) AS "now!"
         FROM sexton.jobs j WHERE j.name = $1 AND j.deleted_at IS NULL"#,
@@ -328,19 +330,29 @@ async fn insert(
     let template = job.idempotency_template.as_deref();
     let ids: Vec<Uuid> = rows.iter().map(|row| row.0).collect();
     let keys: Vec<String> = rows.iter().map(|row| row.1.key.clone()).collect();
-    let idempotency: Vec<String> =
-        keys.iter().map(|key| key::idempotency(template, request.job, key)).collect();
     let nominal: Vec<DateTime<Utc>> = rows.iter().map(|row| row.1.at).collect();
     let due: Vec<DateTime<Utc>> = rows.iter().map(|row| row.2).collect();
+    let (params, idempotency): (Vec<Option<Value>>, Vec<String>) = if job.templated {
+        let firings = rows.iter().map(|(_, firing, _)| Unfilled {
+            execution_key: firing.key.clone(),
+            scheduled_for: firing.at,
+            given: Map::new(),
+        });
+        let filled = fill_on(connection, request.job, &firings.collect::<Vec<_>>()).await?;
+        filled.into_iter().map(|one| (Some(one.params), one.idempotency_key)).unzip()
+    } else {
+        keys.iter().map(|key| (None, key::idempotency(template, request.job, key))).unzip()
+    };
     sqlx::query!(
         "-- insert_backfilled
         INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                 next_attempt_at, relay_after, task_type, pool, target, params,
-                                claimed_by, claimed_at, tz_version, backfill, overlap_override)
+                                claimed_by, claimed_at, tz_version, backfill, overlap_override, flow_id)
         SELECT c.id, j.id, c.key, c.idempotency_key, c.nominal, 'pending', c.due, c.due, j.task_type,
-               j.pool, j.target, j.params, $7, $8, $9, $10, $11
-        FROM unnest($2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
-             AS c (id, key, idempotency_key, nominal, due)
+               j.pool, j.target, coalesce(c.params, j.params), $7, $8, $9, $10, $11,
+               CASE WHEN j.flow IS NOT NULL THEN c.id END
+        FROM unnest($2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $12::jsonb[])
+             AS c (id, key, idempotency_key, nominal, due, params)
         JOIN sexton.jobs j ON j.id = $1
         ON CONFLICT (job_id, execution_key) DO NOTHING",
         job.id,
@@ -353,7 +365,8 @@ async fn insert(
         job.now,
         tz_data_version(),
         action_id,
-        overlap
+        overlap,
+        &params as &[Option<Value>]
     )
     .execute(WithTimeout(connection))
     .await?;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::flows::NOT_BEFORE_OTHERS;
 use crate::{Store, StoreError};
 
 pub(crate) use search::list_cancellable;
@@ -64,6 +65,7 @@ pub struct Execution {
     pub waits: Option<String>,
     pub admitted_at: Option<DateTime<Utc>>,
     pub replaced_by: Option<Uuid>,
+    pub flow_id: Option<Uuid>,
     /// `attempts.progress` of the open attempt.
     pub progress: Option<Value>,
     /// Number of attempts that were opened; `None`: retention has removed them.
@@ -71,6 +73,13 @@ pub struct Execution {
 }
 
 impl Execution {
+    /// Returns whether it waits for other members of its flow.
+    pub fn is_blocked(&self) -> bool {
+        self.flow_id.is_some()
+            && self.is_waiter()
+            && self.next_attempt_at.is_some_and(|due| due >= NOT_BEFORE_OTHERS)
+    }
+
     /// Returns whether its ticket waits until its job is free.
     pub fn is_waiter(&self) -> bool {
         self.state == "pending" && self.waits.is_some() && self.admitted_at.is_none()

@@ -14,9 +14,11 @@ pub mod gaps;
 mod held_firings;
 mod under_way;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::key;
 use sexton_model::plan::overlap::WaitReason;
@@ -55,8 +57,14 @@ pub struct Claim {
     pub job_id: JobId,
     /// Unique for the job.
     pub execution_key: String,
-    /// See [`sexton_model::key::idempotency`].
+    /// See [`sexton_model::key::idempotency`]. Of a job with templates, the database's once it is inserted.
     pub idempotency_key: String,
+    /// Of a job with templates, the filled params once it is inserted; `None`: the job's.
+    pub params: Option<Value>,
+    /// Whether the job has templates.
+    pub templated: bool,
+    /// For a job with templates, the nominal time of the firing before.
+    pub previous_scheduled_for: Option<DateTime<Utc>>,
     /// The nominal time.
     pub scheduled_for: DateTime<Utc>,
     /// Why the firing is skipped; `None`: it runs.
@@ -73,11 +81,16 @@ impl Claim {
     /// Makes the claim of a planned firing of `job`.
     pub fn of(job: &DueJob, firing: Firing, id: ExecutionId) -> Self {
         let template = job.idempotency_template.as_deref();
+        // Its timetable was parsed before, or there would be no firing.
+        let timetable = job.templated.then(|| job.timetable().ok()).flatten();
         Self {
             id,
             job_id: job.id,
             idempotency_key: key::idempotency(template, &job.name, &firing.key),
             execution_key: firing.key,
+            params: None,
+            templated: job.templated,
+            previous_scheduled_for: timetable.and_then(|all| all.last_before(firing.scheduled_for)),
             scheduled_for: firing.scheduled_for,
             skip_reason: match firing.disposition {
                 Disposition::Run | Disposition::Waits(_) => None,
@@ -107,7 +120,7 @@ impl Claim {
                 job: job.name.clone(),
                 task_type: job.task_type.clone(),
                 target: job.target.clone(),
-                params: job.params.clone(),
+                params: self.params.unwrap_or_else(|| job.params.clone()),
                 execution_key: self.execution_key,
                 scheduled_for: self.scheduled_for,
                 idempotency_key: self.idempotency_key,
@@ -199,7 +212,7 @@ impl<'c> ClaimTransaction<'c> {
             SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at,
                    end_at, exclude, jitter_ms, max_runs, runs_used, next_nominal_at, planned_until,
                    tz_version, task_type, target,
-                   params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
+                   params::text AS "params!", pool, idempotency_template, templated, overlap, misfire_policy,
                    misfire_window_ms, misfire_limit, misfire_rate, pause_after_failures,
                    next_fire_at AS "next_fire_at!",
                    coalesce($1, now()) + $4 * interval '1 millisecond' AS "now!"
@@ -222,10 +235,11 @@ impl<'c> ClaimTransaction<'c> {
     }
 
     /// Inserts the rows with a new key, and returns their ids. A runnable row's ticket is unpublished from its first
-    /// instant, a waiter's from its admission; `by` is `<instance>:<pid>`.
+    /// instant, a waiter's from its admission; `by` is `<instance>:<pid>`. Claims of jobs with templates get what the
+    /// database has filled.
     pub async fn insert(
         &mut self,
-        claims: &[Claim],
+        claims: &mut [Claim],
         by: &str,
     ) -> Result<Vec<ExecutionId>, StoreError> {
         if claims.is_empty() {
@@ -242,12 +256,18 @@ impl<'c> ClaimTransaction<'c> {
         let waits: Vec<Option<String>> =
             claims.iter().map(|claim| claim.waits.map(|why| why.as_str().to_owned())).collect();
         let after: Vec<f64> = claims.iter().map(|claim| claim.after.as_millis() as f64).collect();
-        let inserted = sqlx::query_scalar!(
+        let templated = claims.iter().any(|claim| claim.templated);
+        let previous: Vec<Option<DateTime<Utc>>> =
+            claims.iter().map(|claim| claim.previous_scheduled_for).collect();
+        let inserted = sqlx::query!(
             r#"-- insert_claims
             INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                     skip_reason, finished_at, next_attempt_at, task_type, pool, target,
-                                    params, claimed_by, claimed_at, relay_after, tz_version, waits)
-            SELECT c.id, c.job_id, c.key, c.idempotency_key, c.nominal,
+                                    params, claimed_by, claimed_at, relay_after, tz_version, waits, flow_id)
+            SELECT c.id, c.job_id, c.key,
+                   CASE WHEN j.templated THEN sexton.filled_key(j.idempotency_template, sexton.template_values(
+                            j.name, j.timezone, c.key, c.nominal, c.previous, j.params)) ELSE c.idempotency_key END,
+                   c.nominal,
                    CASE WHEN c.skip IS NULL THEN 'pending' ELSE 'skipped' END,
                    c.skip,
                    CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
@@ -255,16 +275,21 @@ impl<'c> ClaimTransaction<'c> {
                         THEN least(greatest(coalesce($8, now()), c.nominal),
                                    coalesce($8, now()) + $14 * interval '1 millisecond')
                              + c.after * interval '1 millisecond' END,
-                   j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
+                   j.task_type, j.pool, j.target,
+                   CASE WHEN j.templated THEN sexton.filled(j.params, sexton.template_values(
+                            j.name, j.timezone, c.key, c.nominal, c.previous, j.params)) ELSE j.params END,
+                   $7, coalesce($8, now()),
                    CASE WHEN c.waits IS NOT NULL THEN $11::timestamptz
                         WHEN c.after > 0 THEN coalesce($8, now()) + c.after * interval '1 millisecond'
-                        ELSE coalesce($8, now()) + $9 * interval '1 millisecond' END, $10, c.waits
+                        ELSE coalesce($8, now()) + $9 * interval '1 millisecond' END, $10, c.waits,
+                   CASE WHEN c.skip IS NULL AND j.flow IS NOT NULL THEN c.id END
             FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[],
-                        $12::text[], $13::float8[])
-                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits, after)
+                        $12::text[], $13::float8[], $15::timestamptz[])
+                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits, after, previous)
             JOIN sexton.jobs j ON j.id = c.job_id
             ON CONFLICT (job_id, execution_key) DO NOTHING
-            RETURNING id"#,
+            RETURNING id, CASE WHEN $16 THEN params END AS params,
+                      CASE WHEN $16 THEN idempotency_key END AS idempotency_key"#,
             &ids,
             &jobs,
             &keys,
@@ -278,11 +303,24 @@ impl<'c> ClaimTransaction<'c> {
             NOT_BEFORE_ADMISSION,
             &waits as &[Option<String>],
             &after,
-            claim_lead(self.now)
+            claim_lead(self.now),
+            &previous as &[Option<DateTime<Utc>>],
+            templated
         )
         .fetch_all(WithTimeout(&mut *self.tx))
         .await?;
-        Ok(inserted.into_iter().map(ExecutionId::new).collect())
+        let mut all = Vec::with_capacity(inserted.len());
+        let mut filled = HashMap::new();
+        for row in inserted {
+            all.push(ExecutionId::new(row.id));
+            filled.extend(row.params.zip(row.idempotency_key).map(|both| (row.id, both)));
+        }
+        for claim in claims {
+            if let Some((params, key)) = filled.remove(&claim.id.get()) {
+                (claim.params, claim.idempotency_key) = (Some(params), key);
+            }
+        }
+        Ok(all)
     }
 
     /// Ends, for each of these jobs, the executions under way beside its new one, which was [inserted](Self::insert)

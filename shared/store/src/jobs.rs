@@ -7,6 +7,7 @@
 mod apply;
 mod delete;
 mod pause;
+pub mod templates;
 mod upcoming;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sexton_model::cron::Dst;
+use sexton_model::flow::Member;
 use sexton_model::job::{
     ConstraintColumns, JobSpec, Misfire, MisfirePolicy, Overlap, PastPolicy, RetryOverrides,
     Schedule, ScheduleConstraints,
@@ -76,6 +78,7 @@ pub struct Job {
     pub pause_after_failures: Option<i32>,
     pub verify_task: Option<String>,
     pub labels: Value,
+    pub flow: Option<Value>,
     pub status: String,
     pub paused_by: Option<String>,
     pub paused_why: Option<String>,
@@ -144,6 +147,15 @@ impl Job {
             verify_task: self.verify_task.clone(),
             paused: false,
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
+            flow: self.flow()?,
+        })
+    }
+
+    fn flow(&self) -> Result<Vec<Member>, StoreError> {
+        let Some(flow) = &self.flow else { return Ok(Vec::new()) };
+        serde_json::from_value(flow.clone()).map_err(|error| StoreError::Inconsistent {
+            place: "jobs.flow",
+            value: format!("{error} (job {})", self.name),
         })
     }
 
@@ -313,7 +325,7 @@ async fn read(
                misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
-               idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status, paused_by,
+               idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status, paused_by,
                paused_why, paused_at, runs_used, next_fire_at, next_nominal_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
         FROM sexton.jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))

@@ -22,6 +22,7 @@ pub mod executions;
 pub mod failures;
 mod filter_values;
 pub mod firing;
+pub mod flows;
 pub mod foreign;
 pub mod jobs;
 pub mod ledger;

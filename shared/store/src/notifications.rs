@@ -22,6 +22,8 @@ pub enum Notification {
     Cancel,
     /// A bulk was created or controlled: a scheduler carries it out.
     Bulk,
+    /// An execution has begun the flow of its job: a scheduler makes the members.
+    Flows,
 }
 
 impl Notification {
@@ -33,11 +35,19 @@ impl Notification {
             Self::Waiters => "waiters",
             Self::Cancel => "cancel",
             Self::Bulk => "bulk",
+            Self::Flows => "flows",
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Jobs, Self::TicketsUnpublished, Self::Waiters, Self::Cancel, Self::Bulk];
+        let all = [
+            Self::Jobs,
+            Self::TicketsUnpublished,
+            Self::Waiters,
+            Self::Cancel,
+            Self::Bulk,
+            Self::Flows,
+        ];
         all.into_iter().find(|wake| wake.as_str() == text)
     }
 }

@@ -209,6 +209,16 @@ impl LockedExecution {
     async fn acquire(store: &Store, id: ExecutionId, now: Now) -> Result<Self, OperatorError> {
         let mut tx = store.begin().await.map_err(StoreError::from)?;
         set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
+        let flow = sqlx::query!(
+            "-- wait_for_flow
+            SELECT FROM sexton.wait_for_flow_of($1)",
+            id.get()
+        );
+        match flow.execute(WithTimeout(&mut *tx)).await {
+            Ok(_) => {}
+            Err(error) if is_lock_timeout(&error) => return Err(OperatorError::Locked(id)),
+            Err(error) => return Err(StoreError::from(error).into()),
+        }
         let found = sqlx::query!(
             r#"-- lock_execution
             SELECT job_id, state, attempt, coalesce($2, now()) AS "now!",

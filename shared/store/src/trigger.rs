@@ -75,6 +75,9 @@ pub enum TriggerError {
     /// The job's params with these overrides are invalid.
     #[error("the params {0}")]
     Params(#[from] ParamsError),
+    /// A placeholder of the job cannot be filled: a param is missing, for example.
+    #[error("{0}")]
+    Template(String),
     /// Another transaction kept the job locked for 5 s. Try again.
     #[error("job {0:?} is locked by somebody else; try again")]
     Locked(String),
@@ -90,6 +93,8 @@ struct JobColumns {
     target: Option<String>,
     params: Value,
     idempotency_template: Option<String>,
+    templated: bool,
+    begins_flow: bool,
     overlap: String,
     paused: bool,
     now: DateTime<Utc>,
@@ -153,7 +158,8 @@ async fn lock_job(
     let found = sqlx::query_as!(
         JobColumns,
         r#"-- lock_job_to_trigger
-        SELECT id, task_type, pool, target, params, idempotency_template, overlap,
+        SELECT id, task_type, pool, target, params, idempotency_template, templated,
+               flow IS NOT NULL AS "begins_flow!", overlap,
                status = 'paused' AS "paused!", coalesce($2, now()) AS "now!"
         FROM sexton.jobs
         WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,

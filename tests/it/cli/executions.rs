@@ -6,7 +6,7 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 44] = [
+const ROW: [&str; 45] = [
     "admitted_at",
     "attempt",
     "attempts_made",
@@ -20,6 +20,7 @@ const ROW: [&str; 44] = [
     "execution_key",
     "fingerprint",
     "finished_at",
+    "flow_id",
     "id",
     "idempotency_key",
     "job_id",
@@ -115,7 +116,7 @@ async fn listed_and_shown_executions_use_the_column_names() {
     let list = console.items(&["executions", "list"]).await;
     assert_eq!(keys(&list[0]), ROW);
     let shown = console.json(&["executions", "show", &id]).await;
-    let mut names = [&ROW[..], &["attempts", "operator_actions"]].concat();
+    let mut names = [&ROW[..], &["attempts", "flow", "operator_actions"]].concat();
     names.sort_unstable();
     assert_eq!(keys(&shown), names);
     assert_eq!(

@@ -84,8 +84,13 @@ impl Ended {
             .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
     }
 
+    /// Everything that it printed.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
     #[track_caller]
-    fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
@@ -98,7 +103,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let db = TestDatabase::create().await.unwrap();
         Self { db, folder: tempfile::tempdir().unwrap() }
     }
@@ -111,21 +116,21 @@ impl Console {
         console
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         self.db.store()
     }
 
-    fn file(&self, name: &str, content: &str) -> String {
+    pub(crate) fn file(&self, name: &str, content: &str) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    async fn run(&self, args: &[&str]) -> Ended {
+    pub(crate) async fn run(&self, args: &[&str]) -> Ended {
         self.run_with(args, &[], "").await
     }
 
-    async fn json(&self, args: &[&str]) -> Value {
+    pub(crate) async fn json(&self, args: &[&str]) -> Value {
         self.run(&[&["--json"], args].concat()).await.expect(0).json()
     }
 
@@ -209,6 +214,11 @@ impl Console {
             })
             .collect()
     }
+}
+
+/// Runs `sexton` on a database of another test.
+pub(crate) async fn sexton_on(db: &TestDatabase, args: &[&str]) -> Ended {
+    run(args, &[("DATABASE_URL", db.url()), ("USER", "tester")], "").await
 }
 
 /// Runs `sexton` with these variables and `PATH`, and no others.

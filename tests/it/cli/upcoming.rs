@@ -110,7 +110,7 @@ async fn a_paused_job_is_among_all_only_if_it_is_named() {
 async fn a_preview_marks_what_every_change_of_clocks_does_within_two_years() {
     let console = console().await;
     let preview = console.json(&["jobs", "preview", "--from", "2027-01-01T00:00:00Z"]).await;
-    assert_eq!(keys(&preview), ["anomalies", "complete", "from", "until"]);
+    assert_eq!(keys(&preview), ["anomalies", "complete", "from", "templates", "until"]);
     assert_eq!(preview["until"], "2029-01-01T00:00:00Z");
     let anomalies = preview["anomalies"].as_array().unwrap();
     assert_eq!(anomalies.len(), 4 * 4, "four jobs, four changes");
@@ -165,4 +165,46 @@ async fn the_anomalies_of_an_expression_need_no_server() {
     );
     let shown = super::run(&[&args[1..], &from].concat(), &[], "").await.expect(0).stdout;
     assert!(shown.contains("fires at 2027-03-28T01:00:00Z instead"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_preview_shows_what_templates_become() {
+    let console = Console::new().await;
+    let jobs = r#"
+[[job]]
+name = "a.charge"
+task = "t"
+idempotency_key = "b:{{ params.customer }}"
+
+[[job]]
+name = "a.nightly"
+schedule = "30 0 1 * *"
+timezone = "Europe/Vienna"
+task = "t"
+params = { from = "{{ previous_scheduled_for }}", month = "{{ scheduled_for | date(\"%Y-%m\") }}" }
+"#;
+    let file = console.file("jobs.toml", jobs);
+    console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
+    let shown =
+        console.json(&["jobs", "preview", "--count", "2", "--params", "{\"customer\": 7}"]).await;
+    let templates = shown["templates"].as_array().unwrap();
+    assert_eq!(templates.len(), 3, "{shown}");
+    assert_eq!(templates[0]["idempotency_key"], "b:7");
+    let [first, second] = &templates[1..] else { panic!("{shown}") };
+    assert_eq!(second["params"]["from"], first["scheduled_for"], "{shown}");
+    // At half past midnight in Vienna it is still the month before in UTC.
+    let local = second["scheduled_for"].as_str().unwrap();
+    assert_ne!(second["params"]["month"].as_str().unwrap(), &local[..7]);
+    let text = console.run(&["jobs", "preview", "a.charge"]).await.expect(0).text();
+    assert!(text.contains("The templates of a.charge become:"), "{text}");
+    assert!(text.contains("params.customer is missing"), "{text}");
+    let wrong = jobs.replace("previous_scheduled_for", "last_scheduled_for");
+    let file = console.file("wrong.toml", &wrong);
+    let text = console.run(&["jobs", "apply", "-f", &file]).await.text();
+    assert!(
+        text.contains(
+            "wrong.toml:12: job \"a.nightly\": params.from: \"last_scheduled_for\" is none of job"
+        ),
+        "{text}"
+    );
 }

@@ -22,7 +22,7 @@ const PAGE: &str = "docs/reference/commands.md";
 const SHOWN_ID: &str = "01a20ddb";
 
 /// The page's longest form, in words.
-const MAX_WORDS: usize = 3_000;
+const MAX_WORDS: usize = 3_100;
 
 /// A command of the command line: its words after `sexton`, its help, and whether it has no further commands.
 struct Named {

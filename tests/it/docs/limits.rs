@@ -10,7 +10,7 @@ use sexton_model::jobs_file::{self, limits};
 use sexton_model::rate;
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
 use sexton_model::retry::RetryPolicy;
-use sexton_model::{cron, pool, size, ticket};
+use sexton_model::{cron, flow, pool, size, template, ticket};
 use sexton_outbound::http::RETRY_AFTER_MAX;
 use sexton_outbound::mail::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
 use sexton_store::retention::OWN_KEY_RETENTION_DAYS;
@@ -37,6 +37,18 @@ fn the_limits_of_the_page_are_those_of_the_code() {
         ("task type", bytes(job::MAX_TASK_TYPE_BYTES)),
         ("pool name", bytes(pool::MAX_POOL_NAME_BYTES)),
         ("execution key", bytes(job::MAX_KEY_BYTES)),
+        (
+            "members of a flow",
+            format!(
+                "{}, which wait for {} others in all; {} and {} of the flow of a job",
+                with_commas(flow::MAX_MEMBERS),
+                with_commas(flow::MAX_EDGES),
+                with_commas(flow::MAX_JOB_MEMBERS),
+                with_commas(flow::MAX_JOB_EDGES)
+            ),
+        ),
+        ("placeholders of a job", with_commas(template::MAX_PLACEHOLDERS)),
+        ("idempotency key, filled", bytes(template::MAX_FILLED_KEY_BYTES)),
         ("body of a message", format!("{} MiB", ticket::MAX_BODY_BYTES / MIB)),
         ("cron expression", bytes(cron::MAX_EXPRESSION_BYTES)),
         (
@@ -184,7 +196,7 @@ fn the_limits_of_job_fields_match_the_page() {
     assert!(tasks.contains(&longest), "docs/reference/tasks.md does not say: {longest}");
     let secret = format!("A secret has at most {} KiB", SECRET_MAX_BYTES / KIB);
     assert!(tasks.contains(&secret), "docs/reference/tasks.md does not say: {secret}");
-    let template = format!("{}, with `{{execution_key}}` in it", bytes(limits::MAX_TEMPLATE_BYTES));
+    let template = bytes(limits::MAX_TEMPLATE_BYTES);
     check(jobs, "idempotency_key", None, &template);
 }
 

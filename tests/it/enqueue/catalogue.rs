@@ -5,9 +5,11 @@ use sexton_tests::database::TestDatabase;
 
 /// Name with arguments, result, volatility, and who may execute it. A change is a new version, with a migration that
 /// keeps what callers of the version before use.
-const CATALOGUE: [&str; 7] = [
+const CATALOGUE: [&str; 9] = [
     "cancel(job text, INOUT key text, reason text DEFAULT NULL::text, OUT execution_id uuid, OUT cancelled boolean, \
      OUT state text) → record, volatile",
+    "cancel_flow(INOUT flow_id uuid, reason text DEFAULT NULL::text, OUT cancelled integer, OUT open integer) → record, \
+     volatile",
     "demand(INOUT pool text, OUT waiting bigint, OUT running bigint, OUT oldest_wait interval) → record, stable",
     "enqueue(job text, params jsonb DEFAULT '{}'::jsonb, INOUT key text DEFAULT NULL::text, run_at timestamp with time \
      zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, unique_for text DEFAULT \
@@ -21,6 +23,8 @@ const CATALOGUE: [&str; 7] = [
     "execution(INOUT job text, INOUT key text, OUT execution_id uuid, OUT state text, OUT attempt integer, OUT \
      scheduled_for timestamp with time zone, OUT started_at timestamp with time zone, OUT finished_at timestamp with \
      time zone, OUT outcome text, OUT result jsonb, OUT error_class text, OUT error_message text) → record, volatile",
+    "flow(definition jsonb, OUT flow_id uuid, OUT created boolean, OUT members integer, OUT open integer) → record, \
+     volatile",
     "functions_version() → integer, immutable",
 ];
 
@@ -82,10 +86,10 @@ async fn functions_with_the_owners_rights_pin_their_search_path_and_nobody_else_
     .await
     .unwrap();
     assert_eq!(unpinned, Vec::<String>::new());
-    // Nobody can call a trigger's.
+    // A role with a table of its own can make a trigger of it call a trigger's function.
     let of_all: Vec<String> = sqlx::query_scalar(
         "SELECT p.oid::regprocedure::text FROM pg_proc p, LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-         WHERE p.pronamespace = 'sexton'::regnamespace AND a.grantee = 0 AND p.prorettype <> 'trigger'::regtype",
+         WHERE p.pronamespace = 'sexton'::regnamespace AND a.grantee = 0 AND (p.prorettype <> 'trigger'::regtype OR p.prosecdef)",
     )
     .fetch_all(db.pool())
     .await

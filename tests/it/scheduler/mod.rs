@@ -22,6 +22,7 @@ mod rescuing;
 mod schedule_kinds;
 mod startup;
 mod sweeping;
+mod templates;
 mod time_zones;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use sexton_broker::publish::DEFAULT_LANES;
 use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Publisher, Timeouts};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_scheduler::planner::Planner;
 use sexton_scheduler::publish::dispatch::{Dispatcher, dispatch};
 use sexton_scheduler::publish::outbox::Outbox;
@@ -77,13 +79,7 @@ impl Fixture {
     /// The scheduler's link finds no broker.
     async fn without_broker() -> Self {
         let namespace = TestNamespace::new();
-        let link = Link::start(LinkSettings {
-            endpoint: Endpoint::parse("amqp://guest:guest@127.0.0.1:1/%2f").unwrap(),
-            name: "test".to_owned(),
-            namespace: namespace.namespace().clone(),
-            pools: vec![PoolName::default_pool()],
-            timeouts: Timeouts::default(),
-        });
+        let link = link_without_broker(&namespace);
         Self::with(namespace, link).await
     }
 
@@ -192,6 +188,26 @@ pub(crate) const REFUSE_ADMISSIONS: &str =
      'BEGIN RAISE EXCEPTION ''no admission today''; END';
      CREATE TRIGGER refuse BEFORE UPDATE OF admitted_at ON sexton.executions
          FOR EACH ROW EXECUTE FUNCTION refuse()";
+
+fn link_without_broker(namespace: &TestNamespace) -> Link {
+    Link::start(LinkSettings {
+        endpoint: Endpoint::parse("amqp://guest:guest@127.0.0.1:1/%2f").unwrap(),
+        name: "test".to_owned(),
+        namespace: namespace.namespace().clone(),
+        pools: vec![PoolName::default_pool()],
+        timeouts: Timeouts::default(),
+    })
+}
+
+/// A planner's round now, without a broker.
+pub(crate) async fn one_round(store: &Store) {
+    let namespace = TestNamespace::new();
+    let link = link_without_broker(&namespace);
+    let publisher = Publisher::start(&link, DEFAULT_LANES);
+    let outbox = Outbox::new(store.clone(), link, publisher);
+    let (dispatch, _dispatcher) = dispatch(Arc::new(outbox));
+    Planner::new(store.clone(), dispatch, "test:1").run_once(None).await.unwrap();
+}
 
 fn ticket_of(id: ExecutionId, attempt: i64) -> (String, i64) {
     (id.to_string(), attempt)

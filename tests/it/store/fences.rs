@@ -72,10 +72,13 @@ async fn a_firing_is_claimed_once_by_many_planners() {
         skip_reason: None,
         waits: None,
         after: std::time::Duration::ZERO,
+        params: None,
+        templated: false,
+        previous_scheduled_for: None,
     };
     let mut tx =
         sexton_store::firing::ClaimTransaction::begin(fixture.store(), None).await.unwrap();
-    assert!(tx.insert(&[again], "other:2").await.unwrap().is_empty());
+    assert!(tx.insert(&mut [again], "other:2").await.unwrap().is_empty());
     tx.commit().await.unwrap();
     assert_eq!(fixture.column(first, "claimed_by").await.unwrap(), "test:1");
 }

@@ -85,9 +85,12 @@ impl Fixture {
             skip_reason: None,
             waits: None,
             after: Duration::ZERO,
+            params: None,
+            templated: false,
+            previous_scheduled_for: None,
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(0))).await.unwrap();
-        assert_eq!(tx.insert(&[claim], "test:1").await.unwrap(), [id]);
+        assert_eq!(tx.insert(&mut [claim], "test:1").await.unwrap(), [id]);
         tx.commit().await.unwrap();
         id
     }

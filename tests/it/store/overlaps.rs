@@ -48,11 +48,14 @@ impl Fixture {
             skip_reason: None,
             waits: Some(WaitReason::Replace),
             after: std::time::Duration::ZERO,
+            params: None,
+            templated: false,
+            previous_scheduled_for: None,
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(60))).await.unwrap();
         let due = tx.due_jobs(10, &[]).await.unwrap();
         assert_eq!((due.jobs.len(), due.deferred.len()), (1, 0));
-        tx.insert(&[claim], "test:1").await.unwrap();
+        tx.insert(&mut [claim], "test:1").await.unwrap();
         let replaced = tx.replace(&[(self.job, id)]).await.unwrap();
         tx.commit().await.unwrap();
         (id, replaced)

@@ -59,7 +59,7 @@ impl Simulation<'_> {
         let look = transaction.read_clock(Some(HOLD_AFTER), ACTOR).await?;
         let due = transaction.due_jobs(10, &[]).await?;
         invariant!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
-        let (mut claims, mut tickets) = (Vec::new(), Vec::new());
+        let (mut claims, mut of_jobs) = (Vec::new(), Vec::new());
         let (mut cursors, mut gaps, mut replacing) = (Vec::new(), Vec::new(), Vec::new());
         let mut held = Vec::new();
         for job in &due.jobs {
@@ -80,16 +80,15 @@ impl Simulation<'_> {
                 if !skipped && job.overlap.replaces(job.under_way) {
                     replacing.push((job.id, id));
                 }
-                let claim = Claim::of(job, firing, id);
-                tickets.push(claim.clone().into_ticket(job));
-                claims.push(claim);
+                claims.push(Claim::of(job, firing, id));
+                of_jobs.push(job);
             }
             gaps.extend(plan.gaps.iter().map(|gap| GapRow::of(job.id, gap)));
             held.extend(plan.held.map(|gap| (job.id, gap)));
             let next = plan.next_fire_at.map(|nominal| Cursor::on(&timetable, nominal));
             cursors.push(CursorUpdate { job: job.id, next, runs: 0 });
         }
-        let inserted = transaction.insert(&claims, ACTOR).await?;
+        let inserted = transaction.insert(&mut claims, ACTOR).await?;
         replacing.retain(|(_, id)| inserted.contains(id));
         self.replaced += transaction.replace(&replacing).await?.running;
         self.waited += claims.iter().filter(|claim| claim.waits.is_some()).count() as u64;
@@ -106,9 +105,10 @@ impl Simulation<'_> {
         if cut == Cut::No {
             let runs = claims
                 .iter()
-                .zip(tickets)
+                .zip(of_jobs)
                 .filter(|(claim, _)| claim.runs_now() && inserted.contains(&claim.id));
-            self.schedulers.outbox.extend(runs.map(|(_, ticket)| (ticket, false)));
+            let tickets = runs.map(|(claim, job)| (claim.clone().into_ticket(job), false));
+            self.schedulers.outbox.extend(tickets);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The checks of the test build.
 
+mod flow;
 mod hold;
 mod mutants;
 mod overlap;

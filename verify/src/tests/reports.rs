@@ -5,6 +5,7 @@ use std::fs;
 use super::WRITE;
 use crate::document::{self, block, traces_head};
 use crate::explorer::{CheckedProperty, Model, Mutant};
+use crate::flow::Flow;
 use crate::hold::{self, HeldCatchUp};
 use crate::overlap::Job;
 use crate::protocol::scenarios::{LARGE, SMALL, mutants};
@@ -25,6 +26,7 @@ fn assert_traces_are_of<M: Model>(mutants: &[Mutant<M>]) {
 fn the_traces_are_those_of_the_mutants() {
     assert_traces_are_of(&mutants());
     assert_traces_are_of(&Job::mutants());
+    assert_traces_are_of(&Flow::mutants());
     assert_traces_are_of(&hold::scenarios::mutants());
 }
 
@@ -42,6 +44,7 @@ fn the_page_lists_every_property() {
     let page = page.replace('\n', " ").replace("  ", " ");
     assert_lists_properties::<crate::protocol::Protocol>(&page);
     assert_lists_properties::<Job>(&page);
+    assert_lists_properties::<Flow>(&page);
     assert_lists_properties::<HeldCatchUp>(&page);
 }
 
@@ -58,6 +61,7 @@ fn the_page_has_a_row_for_every_check() {
     let numbers = block(&page, "numbers").expect("a table of numbers");
     assert_has_rows(numbers, &SMALL);
     assert_has_rows(numbers, &Job::BOTH);
+    assert_has_rows(numbers, &Flow::ALL);
     assert_has_rows(numbers, &hold::scenarios::SMALL.map(HeldCatchUp::new));
     assert_eq!(numbers.lines().count(), 2 + SMALL.len() + 2 + hold::scenarios::SMALL.len());
     let numbers = block(&page, "large numbers").expect("a table of large numbers");

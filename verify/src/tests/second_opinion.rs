@@ -5,6 +5,7 @@ use std::hash::Hash;
 use stateright::Checker;
 
 use crate::explorer::{CheckedProperty, Graph, Keep, Model, Mutant};
+use crate::flow::Flow;
 use crate::hold::HeldCatchUp;
 use crate::hold::scenarios as holds;
 use crate::overlap::Job;
@@ -86,6 +87,7 @@ fn stateright_finds_the_same_states_and_no_violation() {
 #[test]
 fn stateright_finds_the_same_states_of_several_executions_and_of_held_catch_up() {
     Job::BOTH.into_iter().for_each(agree);
+    Flow::ALL.into_iter().for_each(agree);
     agree(HeldCatchUp::new(holds::SMALL[0]));
 }
 

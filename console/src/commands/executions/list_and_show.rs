@@ -5,9 +5,11 @@ use sexton_operations::execution_ids;
 use sexton_operations::executions::details::{self, MAX_ATTEMPTS};
 use sexton_operations::executions::list::{self, ExecutionPage};
 use sexton_operations::paging::Page;
+use sexton_operations::short_ids;
 use sexton_store::executions::{Execution, MAX_WALKED_EXECUTIONS};
 
 use super::{List, Show, history, render_actions, table};
+use crate::commands::flows::draw;
 use crate::failure::Failure;
 use crate::options::{PageOptions, render_next};
 use crate::session::Session;
@@ -51,6 +53,13 @@ pub(super) async fn show(arguments: &Show, session: &Session) -> Result<(), Fail
     let (execution, attempts) = (&details.execution, &details.attempts);
     let now = session.now(&store).await?;
     session.out.facts(facts(execution, now))?;
+    if let Some(flow) = &details.flow {
+        let members = &flow.all;
+        let ids =
+            short_ids::of_executions(&store, members.iter().map(|it| it.execution_id)).await?;
+        session.out.print(format!("\nFlow {} {}", flow.flow.name, flow.flow.id))?;
+        session.out.table(draw(members, &ids))?;
+    }
     if let Some(history) = history::table(execution, attempts, MAX_ATTEMPTS, now) {
         session.out.print("\nAttempts")?;
         session.out.table(history)?;
@@ -118,7 +127,8 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
     facts.add("scheduled for", at(execution.scheduled_for));
     facts.add_optional("time zone data", execution.tz_version.as_ref());
     facts.add("claimed", format!("{} by {}", at(execution.claimed_at), execution.claimed_by));
-    facts.add_optional("next attempt", execution.next_attempt_at.map(at));
+    let due = execution.next_attempt_at.filter(|_| !execution.is_blocked());
+    facts.add_optional("next attempt", due.map(at));
     facts.add_optional("last started", execution.started_at.map(at));
     facts.add_optional("finished", execution.finished_at.map(at));
     facts.add_optional("worker", execution.worker_id.map(|id| id.to_string()));
@@ -149,6 +159,9 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
         Some(published) => facts.add("ticket", format!("published {}", ago(published, now))),
         None if execution.is_waiter() => {
             let until = match execution.next_attempt_at {
+                Some(_) if execution.is_blocked() => {
+                    "held back until the members before it have ended".to_owned()
+                }
                 Some(due) if due > now => format!("held back until it is due {}", ago(due, now)),
                 _ => "held back until the job is free".to_owned(),
             };
@@ -165,6 +178,8 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
 /// For what it waited, and until when.
 fn describe_wait(execution: &Execution, now: DateTime<Utc>) -> Option<String> {
     let why = match execution.waits.as_deref()? {
+        _ if execution.flow_id.is_some() => "for the members before it, or for its turn",
+
         "queue" => "queued behind an earlier execution of the job",
         "replace" => "for the end of what it replaced",
         _ => "for its time, or for its turn if the job's executions run one at a time",

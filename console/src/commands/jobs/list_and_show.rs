@@ -83,6 +83,15 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     execution_commands::render_actions(&actions, now, session)
 }
 
+/// The members of the flow that each execution begins, in their order.
+fn describe_flow(members: &Value) -> String {
+    let names: Vec<&str> =
+        members.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).collect();
+    let shown = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(20);
+    if more > 0 { format!("start, {shown} and {more} more") } else { format!("start, {shown}") }
+}
+
 fn schedule_cell(job: &Job) -> Cell {
     match (job.schedule_kind.as_str(), &job.schedule_expression) {
         ("cron", Some(expression)) if job.timezone == "UTC" => Cell::new(expression),
@@ -149,6 +158,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     let labels =
         Some(&job.labels).filter(|labels| labels.as_object().is_some_and(|l| !l.is_empty()));
     facts.add_optional("labels", labels.map(Value::to_string));
+    facts.add_optional("flow", job.flow.as_ref().map(describe_flow));
     facts.add("revision", format!("{}, changed {}", job.revision, show::ago(job.updated_at, now)));
     facts
 }

@@ -1,4 +1,4 @@
-//! `sexton jobs preview`: how clock changes affect the firings of jobs.
+//! `sexton jobs preview`: how clock changes affect the firings of jobs, and what their templates become.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -7,11 +7,14 @@ use sexton_model::cron::Anomaly;
 use sexton_model::lint::lint_horizon;
 use sexton_operations::jobs::clock_changes;
 use sexton_operations::jobs::scheduled::{MAX_JOBS, ScheduledJob, ScheduledJobs, load_jobs};
+use sexton_operations::jobs::trigger::read_params;
 
-use crate::commands::cron::{anomaly_document, parse_instant, wall};
+use crate::commands::cron::{anomaly_document, parse_count, parse_instant, wall};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, instant};
+
+mod templates;
 
 /// The most anomalies of one answer.
 const MAX_SHOWN: usize = 1_000;
@@ -24,15 +27,21 @@ pub struct Preview {
     /// Beginning of the two years to examine (RFC 3339); now by default
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
+    /// Number of firings whose templates to fill, for each job that has any
+    #[arg(long, default_value_t = 3, value_parser = parse_count)]
+    count: usize,
+    /// JSON object with params of a caller, for the templates
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
 }
 
 pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Failure> {
+    let given = read_params(arguments.params.as_deref())?;
     let store = session.store().await?;
     let ScheduledJobs { jobs, complete } = load_jobs(&store, &arguments.names).await?;
-    let from = match arguments.from {
-        Some(from) => from,
-        None => session.now(&store).await?,
-    };
+    let now = session.now(&store).await?;
+    let from = arguments.from.unwrap_or(now);
+    let filled = templates::load(&store, &jobs, arguments.count, &given, now).await?;
     let until = lint_horizon(from);
     let mut found = clock_changes::list(&jobs, from, until);
     let more = found.len().saturating_sub(MAX_SHOWN);
@@ -48,6 +57,7 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
             "until": until,
             "complete": complete && more == 0,
             "anomalies": rows.collect::<Vec<_>>(),
+            "templates": templates::document(&filled),
         }));
     }
     if found.is_empty() {
@@ -65,7 +75,7 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
     if !complete {
         session.out.print(format!("Only {MAX_JOBS} jobs were examined; name the jobs to show."))?;
     }
-    Ok(())
+    templates::print(&filled, session)
 }
 
 fn table(found: &[(&ScheduledJob, Anomaly)]) -> Table {

@@ -29,6 +29,7 @@ pub(crate) fn job(number: u128, expression: &str) -> DueJob {
         params: serde_json::json!({}),
         pool: PoolName::default_pool(),
         idempotency_template: None,
+        templated: false,
         overlap: Overlap::Allow,
         misfire: Misfire::default(),
         next_fire_at: at("2026-01-01T08:00:00Z"),

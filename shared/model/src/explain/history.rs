@@ -2,21 +2,9 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use crate::plan::Timetable;
-
-/// The database's instants are whole microseconds.
-const RESOLUTION: TimeDelta = TimeDelta::microseconds(1);
-/// How far back a firing is searched, in growing steps: 8 years contain a 29 February.
-const LOOK_BACK_STEPS: [TimeDelta; 6] = [
-    TimeDelta::minutes(1),
-    TimeDelta::hours(1),
-    TimeDelta::days(1),
-    TimeDelta::days(32),
-    TimeDelta::days(367),
-    TimeDelta::days(8 * 366 + 1),
-];
+use crate::plan::{RESOLUTION, Timetable};
 
 /// A job's schedule from an instant on until the next revision begins.
 #[derive(Clone, PartialEq, Debug)]
@@ -157,7 +145,7 @@ impl ScheduleHistory {
     pub fn before(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let of = |(index, revision): (usize, &Revision)| {
             let end = self.end(index).map_or(at, |end| at.min(end + RESOLUTION));
-            last_before(&revision.timetable, revision.from, end)
+            revision.timetable.last_between(revision.from, end)
         };
         self.revisions.iter().enumerate().filter_map(of).max()
     }
@@ -173,24 +161,4 @@ impl Revision {
         let key = self.timetable.key_of(at)?;
         Some(NominalFiring { at, key, revision: Some(self.number) })
     }
-}
-
-/// Returns the last firing after `from` and before `at`. A timetable only computes the next one, so this searches an
-/// earlier instant that a firing follows, and then bisects to the latest such instant.
-fn last_before(
-    timetable: &Timetable,
-    from: DateTime<Utc>,
-    at: DateTime<Utc>,
-) -> Option<DateTime<Utc>> {
-    let first_after = |start| timetable.next_after(start).filter(|next| *next < at);
-    let mut found = LOOK_BACK_STEPS.iter().find_map(|ago| first_after((at - *ago).max(from)))?;
-    let mut none_after = at;
-    while none_after - found > RESOLUTION {
-        let middle = found + (none_after - found) / 2;
-        match first_after(middle) {
-            Some(later) => found = later,
-            None => none_after = middle,
-        }
-    }
-    Some(found)
 }

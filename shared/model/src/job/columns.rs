@@ -14,7 +14,7 @@ use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
 /// The fields of [`JobSpec::to_json`], in an order for people.
-pub const COLUMNS: [&str; 37] = [
+pub const COLUMNS: [&str; 38] = [
     "name",
     "description",
     "target",
@@ -52,6 +52,7 @@ pub const COLUMNS: [&str; 37] = [
     "pause_after_failures",
     "verify_task",
     "labels",
+    "flow",
 ];
 
 /// Why two columns are not a schedule. This version did not write such a row.
@@ -203,6 +204,8 @@ impl JobSpec {
             "pause_after_failures": self.pause_after_failures,
             "verify_task": self.verify_task,
             "labels": self.labels,
+            // Without members there is none.
+            "flow": Some(&self.flow).filter(|members| !members.is_empty()),
         })
     }
 }

@@ -38,6 +38,16 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         Self { table, at, job, prefix: "", report }
     }
 
+    /// Returns the fields of a flow, or of a member of it, of this job.
+    pub(super) fn of_flow(
+        table: &'a DeTable<'a>,
+        at: usize,
+        job: Option<&'a str>,
+        report: &'r mut Report<'f>,
+    ) -> Self {
+        Self { table, at, job, prefix: "", report }
+    }
+
     /// Returns the fields of the table `name`; `prefix` is `name` and a dot.
     pub(super) fn inside(
         &mut self,

@@ -18,6 +18,7 @@ use crate::job::{
 use crate::pool::PoolName;
 use crate::quoting::quoted;
 use crate::rate::Rate;
+use crate::template::{self, KEY_FIELD};
 
 const KNOWN_FIELDS: [&str; 31] = [
     "name",
@@ -104,6 +105,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         verify_task: verify(fields),
         paused: fields.boolean("paused").unwrap_or(false),
         labels: labels(fields),
+        flow: Vec::new(),
         name: defaults.name,
         schedule: defaults.schedule,
         constraints: when.constraints,
@@ -113,6 +115,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         task_type: defaults.task_type,
     };
     check_stale(fields, &job);
+    for (field, message) in template::check_job(&job) {
+        fields.problem(field, message);
+    }
     fields.report_unknown_fields(&KNOWN_FIELDS, &PLANNED_FIELDS, &HINTS);
     (fields.problems() == before).then_some(job)
 }
@@ -232,23 +237,26 @@ fn misfire(fields: &mut Fields<'_, '_, '_>, schedule: &Schedule) -> Misfire {
     misfire
 }
 
-/// Refuses templates that would give two executions the same key, or that have unknown placeholders.
+/// Reads the template of the idempotency key. Its placeholders are `{job}`, `{execution_key}` and those of [`template`].
 fn template(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
-    const FIELD: &str = "idempotency_key";
-    let text = fields.text(FIELD, MAX_TEMPLATE_BYTES)?;
+    let text = fields.text(KEY_FIELD, MAX_TEMPLATE_BYTES)?;
     if text.chars().any(char::is_control) {
-        fields.problem(FIELD, "holds a control character, which no header can carry");
+        fields.problem(KEY_FIELD, "holds a control character, which no header can carry");
     }
-    let filled = text.replace("{job}", "").replace("{execution_key}", "");
-    if filled.contains(['{', '}']) {
-        fields.problem(FIELD, "only {job} and {execution_key} are replaced; remove other braces");
-    }
-    if !text.contains("{execution_key}") {
-        let message = "must contain {execution_key}; otherwise all executions of the job would \
-                       have the same key and all but the first be taken for repetitions";
-        fields.problem(FIELD, message);
+    if let Err(error) = template::placeholders(text) {
+        fields.problem(KEY_FIELD, error.to_string());
+    } else if has_other_braces(text) {
+        let message = "only {job}, {execution_key} and placeholders in {{ }} are replaced; remove other braces";
+        fields.problem(KEY_FIELD, message);
     }
     Some(text.to_owned())
+}
+
+fn has_other_braces(template: &str) -> bool {
+    let (plain, after) = template.split_once("{{").unwrap_or((template, ""));
+    let remaining = after.split_once("}}").map_or("", |(_, remaining)| remaining);
+    plain.replace("{job}", "").replace("{execution_key}", "").contains(['{', '}'])
+        || !remaining.is_empty() && has_other_braces(remaining)
 }
 
 fn labels(fields: &mut Fields<'_, '_, '_>) -> BTreeMap<String, String> {

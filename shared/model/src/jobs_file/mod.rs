@@ -17,6 +17,7 @@ mod check;
 mod constraints;
 mod cron_jobs;
 mod fields;
+mod flow;
 mod job;
 pub mod limits;
 mod params;
@@ -60,7 +61,11 @@ pub fn parse(file_name: &str, text: &str) -> Result<Vec<JobSpec>, Vec<Problem>> 
     }
     let mut report = Report::new(file_name, text);
     let jobs = match DeTable::parse(text) {
-        Ok(document) => jobs(document.get_ref(), &mut report),
+        Ok(document) => {
+            let mut jobs = jobs(document.get_ref(), &mut report);
+            flow::read_all(document.get_ref(), &mut jobs, &mut report);
+            jobs
+        }
         Err(error) => {
             let offset = error.span().map(|span| span.start.min(text.len()));
             let column = offset
@@ -73,7 +78,11 @@ pub fn parse(file_name: &str, text: &str) -> Result<Vec<JobSpec>, Vec<Problem>> 
 }
 
 fn jobs(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<JobSpec> {
-    Fields::of_file(document, report).report_unknown_fields(&["job"], &["group", "defaults"], &[]);
+    Fields::of_file(document, report).report_unknown_fields(
+        &["job", "flow"],
+        &["group", "defaults"],
+        &[],
+    );
     let Some(value) = document.get("job") else { return Vec::new() };
     let Some(tables) = value.get_ref().as_array() else {
         let message = format!("is {}; write [[job]] before each job", kind(value.get_ref()));

@@ -13,18 +13,34 @@ use super::fields::{Fields, float, integer, text_problem};
 use crate::job::MAX_PARAMS_BYTES;
 use crate::params::{ParamsError, check};
 use crate::quoting::plain;
+use crate::template::placeholders;
 
-const FIELD: &str = "params";
-
-/// Parses `params`; an empty object if the job has none.
+/// Parses `params` with their templates; an empty object if the job has none.
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Value {
+    read_object(fields, "params", "params.", Texts::Templates)
+}
+
+/// Whether texts may have placeholders.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    Templates,
+    Plain,
+}
+
+/// Parses an object; `prefix` is the field and a dot.
+pub(super) fn read_object(
+    fields: &mut Fields<'_, '_, '_>,
+    field: &str,
+    prefix: &'static str,
+    texts: Texts,
+) -> Value {
     let mut object = Map::new();
     // Ends the borrow of `fields` with the block: the size is reported at the field itself.
-    if let Some(mut inside) = fields.inside(FIELD, "params.") {
+    if let Some(mut inside) = fields.inside(field, prefix) {
         let before = inside.problems();
         for (name, at, value) in inside.all() {
             let path = Path { above: None, step: Step::Name(name) };
-            let value = json(&mut inside, &path, at, value);
+            let value = json(&mut inside, &path, at, value, texts);
             insert(&mut inside, &mut object, &path, name, at, value);
         }
         if inside.problems() > before {
@@ -35,9 +51,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Value {
         Ok(()) => {}
         Err(ParamsError::Large(bytes)) => {
             let message = format!("has {bytes} bytes as JSON; {MAX_PARAMS_BYTES} at most");
-            fields.problem(FIELD, message);
+            fields.problem(field, message);
         }
-        Err(error) => fields.problem(FIELD, error.to_string()),
+        Err(error) => fields.problem(field, error.to_string()),
     }
     Value::Object(object)
 }
@@ -68,12 +84,22 @@ impl fmt::Display for Path<'_> {
 }
 
 /// Converts a value, whose nesting the TOML parser bounds. A reported value becomes null.
-fn json(fields: &mut Fields<'_, '_, '_>, path: &Path<'_>, at: usize, value: &DeValue<'_>) -> Value {
+fn json(
+    fields: &mut Fields<'_, '_, '_>,
+    path: &Path<'_>,
+    at: usize,
+    value: &DeValue<'_>,
+    texts: Texts,
+) -> Value {
     let result = match value {
-        DeValue::String(text) => match text_problem(text, usize::MAX) {
-            None => Ok(Value::from(text.as_ref())),
-            Some(problem) => Err(problem),
-        },
+        DeValue::String(text) => {
+            let template = || placeholders(text).err().map(|error| error.to_string());
+            let template = || template().filter(|_| texts == Texts::Templates);
+            match text_problem(text, usize::MAX).or_else(template) {
+                None => Ok(Value::from(text.as_ref())),
+                Some(problem) => Err(problem),
+            }
+        }
         DeValue::Integer(digits) => integer(digits)
             .map(Value::from)
             .ok_or_else(|| "does not fit into 64 bits; write it as text in quotes".to_owned()),
@@ -88,7 +114,7 @@ fn json(fields: &mut Fields<'_, '_, '_>, path: &Path<'_>, at: usize, value: &DeV
             .enumerate()
             .map(|(index, value)| {
                 let path = Path { above: Some(path), step: Step::Index(index) };
-                json(fields, &path, value.span().start, value.get_ref())
+                json(fields, &path, value.span().start, value.get_ref(), texts)
             })
             .collect()),
         DeValue::Table(table) => {
@@ -96,7 +122,7 @@ fn json(fields: &mut Fields<'_, '_, '_>, path: &Path<'_>, at: usize, value: &DeV
             for (key, value) in table {
                 let (name, at) = (key.get_ref().as_ref(), value.span().start);
                 let path = Path { above: Some(path), step: Step::Name(name) };
-                let value = json(fields, &path, at, value.get_ref());
+                let value = json(fields, &path, at, value.get_ref(), texts);
                 insert(fields, &mut object, &path, name, at, value);
             }
             Ok(Value::Object(object))

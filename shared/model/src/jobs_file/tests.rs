@@ -112,6 +112,7 @@ fn a_full_job_is_read_field_by_field() {
         stale_after: seconds(10_800),
         pause_after_failures: Some(5),
         verify_task: Some("charge-was-made".to_owned()),
+        flow: Vec::new(),
         labels: [("team".to_owned(), "billing".to_owned())].into(),
     };
     assert_eq!(parse("jobs.toml", text), Ok(vec![expected]));
@@ -261,7 +262,7 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("idempotency_key = \"{job}\"", "idempotency_key: must contain {execution_key}"),
         (
             "idempotency_key = \"{execution_key}-{day}\"",
-            "idempotency_key: only {job} and {execution_key} are replaced",
+            "idempotency_key: only {job}, {execution_key} and placeholders in {{ }} are replaced",
         ),
         ("description = \"a\\u0000b\"", "description: holds a NUL character"),
         ("params = 5", "params: must be a table, not a whole number"),

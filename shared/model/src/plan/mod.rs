@@ -24,6 +24,7 @@ mod excluded;
 mod firings;
 mod jitter;
 mod limit;
+mod look_back;
 pub mod overlap;
 mod rule;
 mod timetable;
@@ -41,6 +42,7 @@ use crate::text_enum::text_enum;
 pub use cursor::Cursor;
 pub use excluded::excluded_gaps;
 pub use limit::{plan_at_most, release_at_most};
+pub(crate) use look_back::RESOLUTION;
 pub use timetable::{Timetable, TimetableError, first_firing};
 
 use firings::{Firings, after};

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::error::OperationError;
 use crate::execution_ids;
+use crate::flows::{self, FlowDetails};
 use crate::secrets::{mask_actions, mask_executions};
 
 /// Maximum number of attempts in one answer.
@@ -23,6 +24,8 @@ pub struct ExecutionDetails {
     pub attempts: Vec<Attempt>,
     /// Operators' actions, oldest first.
     pub actions: Vec<OperatorAction>,
+    /// The flow that it is a member of, with its members.
+    pub flow: Option<FlowDetails>,
 }
 
 /// Reads an execution; unless `unmasked`, masks values that look like secrets.
@@ -43,11 +46,15 @@ pub async fn find(
         mask_executions(std::slice::from_mut(&mut execution));
         mask_actions(&mut actions);
     }
-    Ok(ExecutionDetails { execution, attempts, actions })
+    let flow = match execution.flow_id {
+        Some(_) => flows::of_member(store, id).await?,
+        None => None,
+    };
+    Ok(ExecutionDetails { execution, attempts, actions, flow })
 }
 
 impl ExecutionDetails {
-    /// Returns one document: the row's columns, and `attempts` and `operator_actions`.
+    /// Returns one document: the row's columns, `attempts`, `operator_actions` and `flow`.
     ///
     /// # Errors
     ///
@@ -57,6 +64,7 @@ impl ExecutionDetails {
             .map_err(|error| OperationError::Failed(format!("the answer is no JSON: {error}")))?;
         document["attempts"] = json!(self.attempts);
         document["operator_actions"] = json!(self.actions);
+        document["flow"] = json!(self.flow);
         Ok(document)
     }
 }

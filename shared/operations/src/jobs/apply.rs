@@ -42,6 +42,7 @@ pub async fn apply(
             ApplyError::TooMany(_) => {
                 InvalidRequest::Other(format!("{error}; apply them in several calls")).into()
             }
+            ApplyError::MissingMembers(_) => InvalidRequest::Other(error.to_string()).into(),
             ApplyError::Locked => OperationError::Failed(error.to_string()),
             ApplyError::Store(error) => error.into(),
         })?;

@@ -28,7 +28,7 @@ pub async fn delete(
         Err(error @ DeleteError::UnderWay { .. }) => {
             return Err(Conflict::JobUnderWay(error.to_string()).into());
         }
-        Err(error @ DeleteError::Reserved(_)) => {
+        Err(error @ (DeleteError::Reserved(_) | DeleteError::InFlow { .. })) => {
             return Err(InvalidRequest::Other(error.to_string()).into());
         }
         Err(error @ DeleteError::Locked(_)) => {

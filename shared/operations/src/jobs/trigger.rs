@@ -64,7 +64,9 @@ pub async fn trigger(
         Err(error @ TriggerError::Locked(_)) => {
             return Err(OperationError::Failed(error.to_string()));
         }
-        Err(error @ (TriggerError::Key(_) | TriggerError::Params(_))) => {
+        Err(
+            error @ (TriggerError::Key(_) | TriggerError::Params(_) | TriggerError::Template(_)),
+        ) => {
             return Err(InvalidRequest::Other(error.to_string()).into());
         }
     };

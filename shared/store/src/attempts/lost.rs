@@ -182,6 +182,7 @@ pub async fn settle(
                            e.open_token = r.token AND e.lease_until = r.lease_until
                            AND e.xmin::text::bigint = r.written_by AND pg_postmaster_start_time() = r.server
                        ELSE e.worker_id = ANY ($6) END
+              AND (e.flow_id IS NULL OR sexton.lock_flow(e.flow_id))
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE sexton.executions e SET

@@ -53,6 +53,8 @@ pub struct DueJob {
     pub pool: PoolName,
     /// The template of its executions' idempotency keys.
     pub idempotency_template: Option<String>,
+    /// Whether its params or its idempotency key have placeholders, which the database fills.
+    pub templated: bool,
     /// The policy for a firing while an earlier execution is under way.
     pub overlap: Overlap,
     /// The policy for late firings.
@@ -166,6 +168,7 @@ pub(super) struct DueRow {
     pub(super) params: String,
     pub(super) pool: String,
     pub(super) idempotency_template: Option<String>,
+    pub(super) templated: bool,
     pub(super) overlap: String,
     pub(super) misfire_policy: String,
     pub(super) misfire_window_ms: i64,
@@ -224,6 +227,7 @@ impl DueRow {
             })?,
             pool: parse_column("jobs.pool", &self.pool, |text| text.parse().ok())?,
             idempotency_template: self.idempotency_template,
+            templated: self.templated,
             overlap: parse_column("jobs.overlap", &self.overlap, Overlap::parse)?,
             misfire: Misfire {
                 policy,

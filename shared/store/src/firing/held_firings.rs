@@ -42,7 +42,7 @@ pub async fn list_due_now(
         SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at,
                end_at, exclude, jitter_ms, max_runs, runs_used, next_nominal_at, planned_until,
                tz_version, task_type, target,
-               params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
+               params::text AS "params!", pool, idempotency_template, templated, overlap, misfire_policy,
                misfire_window_ms, misfire_limit, misfire_rate, pause_after_failures,
                next_fire_at AS "next_fire_at!",
                coalesce($1, now()) AS "now!"
@@ -75,7 +75,7 @@ pub async fn list_held_jobs(
         SELECT j.id, j.name, j.schedule_kind, j.schedule_expression, j.timezone, j.dst,
                j.start_at, j.end_at, j.exclude, j.jitter_ms, j.max_runs, j.runs_used,
                NULL::timestamptz AS next_nominal_at, j.planned_until, j.tz_version, j.task_type, j.target, j.params::text AS "params!",
-               j.pool, j.idempotency_template, j.overlap, j.misfire_policy, j.misfire_window_ms,
+               j.pool, j.idempotency_template, j.templated, j.overlap, j.misfire_policy, j.misfire_window_ms,
                j.misfire_limit, j.misfire_rate, j.pause_after_failures,
                (SELECT min(h.first_firing) FROM sexton.held_firings h WHERE h.job_id = j.id)
                    AS "next_fire_at!",
@@ -169,7 +169,7 @@ impl ClaimTransaction<'_> {
             SELECT j.id, j.name, j.schedule_kind, j.schedule_expression, j.timezone, j.dst,
                    j.start_at, j.end_at, j.exclude, j.jitter_ms, j.max_runs, j.runs_used,
                NULL::timestamptz AS next_nominal_at, j.planned_until, j.tz_version, j.task_type, j.target,
-                   j.params::text AS "params!", j.pool, j.idempotency_template, j.overlap,
+                   j.params::text AS "params!", j.pool, j.idempotency_template, j.templated, j.overlap,
                    j.misfire_policy, j.misfire_window_ms, j.misfire_limit, j.misfire_rate, j.pause_after_failures,
                    (SELECT min(h.first_firing) FROM sexton.held_firings h WHERE h.job_id = j.id)
                        AS "next_fire_at!",

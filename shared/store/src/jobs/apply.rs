@@ -10,6 +10,7 @@
 //! the same transaction.
 
 pub(super) mod cursor_placement;
+mod missing_members;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -87,6 +88,9 @@ pub enum ApplyError {
     /// Jobs that would never fire, or only in the past.
     #[error("{} of the jobs cannot be applied", .0.len())]
     Problems(Vec<Problem>),
+    /// Flows whose members are executions of jobs that do not exist.
+    #[error("{}", missing_members::describe(.0))]
+    MissingMembers(Vec<(String, String)>),
     /// Another apply, or a planner, held its locks for too long. Try again.
     #[error("the jobs are locked by somebody else; try again")]
     Locked,
@@ -118,6 +122,10 @@ pub async fn apply(
         Err(error) => return Err(StoreError::from(error).into()),
     };
     let jobs = existing_jobs(&mut tx, existing).await?;
+    let missing = missing_members::find(&mut tx, request.specs).await?;
+    if !missing.is_empty() {
+        return Err(ApplyError::MissingMembers(missing));
+    }
     let work = decide(&request, &timetables, &jobs, fresh_id, at)?;
     let done = work.applied;
     let touched =

@@ -74,6 +74,14 @@ pub enum DeleteError {
         /// Their numbers.
         under_way: UnderWay,
     },
+    /// Flows have members that are its executions.
+    #[error("job {name:?} is a member of the flow of {}; change that first", .flows.join(", "))]
+    InFlow {
+        /// Its name.
+        name: String,
+        /// The jobs whose flows those are, at most five.
+        flows: Vec<String>,
+    },
     /// Bulks need the job for their questions.
     #[error("job {0:?} stands for the questions that bulks ask; it cannot be deleted")]
     Reserved(String),
@@ -108,6 +116,10 @@ pub async fn delete(
         PauseError::Paused(_) | PauseError::Active(_) => DeleteError::Locked(name.to_owned()),
     })?;
     wait_for_callers(&mut tx, job.id, name).await?;
+    let flows = flows_with(&mut tx, job.id, name).await?;
+    if !flows.is_empty() {
+        return Err(DeleteError::InFlow { name: name.to_owned(), flows });
+    }
     let under_way = count_under_way(&mut tx, job.id).await?;
     if under_way.waiting + under_way.running > 0 && !request.cancel {
         return Err(DeleteError::UnderWay { name: name.to_owned(), under_way });
@@ -175,6 +187,24 @@ async fn wait_for_callers(
         Err(error) if is_lock_timeout(&error) => Err(DeleteError::Locked(name.to_owned())),
         Err(error) => Err(DeleteError::Store(error.into())),
     }
+}
+
+/// Returns the names of other jobs whose flows have members that are executions of this one.
+async fn flows_with(
+    connection: &mut PgConnection,
+    job: Uuid,
+    name: &str,
+) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "-- flows_with_job
+        SELECT name FROM sexton.jobs
+        WHERE flow @> jsonb_build_array(jsonb_build_object('job', $2::text)) AND deleted_at IS NULL AND id <> $1
+        ORDER BY name LIMIT 5",
+        job,
+        name
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?)
 }
 
 async fn count_under_way(connection: &mut PgConnection, job: Uuid) -> Result<UnderWay, StoreError> {

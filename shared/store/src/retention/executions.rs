@@ -39,6 +39,9 @@ pub(super) async fn remove(
         SELECT id, finished_at AS "finished_at!" FROM sexton.executions
         WHERE own_key = $1 AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
           AND finished_at < $2 AND (finished_at, id) > (coalesce($3::timestamptz, '-infinity'), $4)
+          -- Of an open flow nothing goes: those downstream may need a result.
+          AND (flow_id IS NULL OR NOT EXISTS (
+              SELECT FROM sexton.flows f WHERE f.id = flow_id AND f.ended_at IS NULL))
         ORDER BY finished_at, id LIMIT $5 FOR UPDATE SKIP LOCKED"#,
         own_keys,
         cut,
@@ -94,6 +97,8 @@ pub(super) async fn strip(
         FROM sexton.executions
         WHERE own_key AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
           AND finished_at < $1 AND (finished_at, id) > (coalesce($2::timestamptz, '-infinity'), $3)
+          AND (flow_id IS NULL OR NOT EXISTS (
+              SELECT FROM sexton.flows f WHERE f.id = flow_id AND f.ended_at IS NULL))
         ORDER BY finished_at, id LIMIT $4"#,
         days_before(now, days),
         from.at,

@@ -13,8 +13,22 @@ use crate::{Store, StoreError};
 /// The one table of which a program only appends and reads.
 const AUDIT_TABLE: &str = "sexton.operator_actions";
 
+/// Programs and commands that make executions, or show what templates become, call these; they read no table.
+pub(crate) const TEMPLATES_GRANT: &str = "GRANT EXECUTE ON FUNCTION \
+    sexton.template_values(text, text, text, timestamptz, timestamptz, jsonb), \
+    sexton.format_instant(timestamptz, text, text), sexton.filled_text(text, jsonb), sexton.filled(jsonb, jsonb), \
+    sexton.filled_key(text, jsonb), sexton.filled_execution(jsonb, jsonb, text, jsonb) TO %1$I";
+/// Workers and schedulers call these, which run with the owner's rights.
+const FLOWS_GRANT: &str =
+    "GRANT EXECUTE ON FUNCTION sexton.lock_flow(uuid), sexton.make_flow_members(integer) TO %1$I";
+/// Commands and programs that end members call these, which run with the owner's rights.
+pub(crate) const END_FLOW_GRANT: &str = "GRANT EXECUTE ON FUNCTION sexton.end_flow(uuid, timestamptz), sexton.wait_for_flow_of(uuid) TO %1$I";
+
 /// What the programs need; `%1$I` is their role. Repeated, the statements change nothing.
-pub(crate) const SERVICE_GRANTS: [&str; 8] = [
+pub(crate) const SERVICE_GRANTS: [&str; 11] = [
+    TEMPLATES_GRANT,
+    FLOWS_GRANT,
+    END_FLOW_GRANT,
     "GRANT USAGE ON SCHEMA sexton TO %1$I",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO %1$I",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA sexton TO %1$I",

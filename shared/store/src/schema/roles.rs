@@ -10,7 +10,8 @@ use sqlx::{Postgres, Row as _, Transaction};
 
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::schema::grants::{
-    GrantError, SERVICE_GRANTS, refuse_writers_of_the_audit, run, run_formatted,
+    END_FLOW_GRANT, GrantError, SERVICE_GRANTS, TEMPLATES_GRANT, refuse_writers_of_the_audit, run,
+    run_formatted,
 };
 use crate::{Store, StoreError};
 
@@ -76,25 +77,37 @@ impl PlatformRole {
         let writes = self.writes().iter().map(|(table, privileges)| {
             format!("GRANT {} ON sexton.{table} TO %1$I", privileges.join(", "))
         });
+        let flows = (self == Self::Operator).then(|| END_FLOW_GRANT.to_owned());
         let functions = functions
             .map(|function| format!("GRANT EXECUTE ON FUNCTION sexton.{function} TO %1$I"));
-        fixed.iter().map(|&statement| statement.to_owned()).chain(writes).chain(functions).collect()
+        fixed
+            .iter()
+            .map(|&statement| statement.to_owned())
+            .chain(writes)
+            .chain(functions)
+            .chain(flows)
+            .collect()
     }
 }
 
 /// The functions for callers in other programs. They run with the owner's rights, and check what they are given.
-const CALLERS_FUNCTIONS: [&str; 7] = [
+const CALLERS_FUNCTIONS: [&str; 9] = [
     "enqueue(text, jsonb, text, timestamptz, interval, text, text, jsonb)",
     "enqueue_many(text, jsonb)",
     "cancel(text, text, text)",
     "execution(uuid)",
     "execution(text, text)",
     "demand(text)",
+    "flow(jsonb)",
+    "cancel_flow(uuid, text)",
     "functions_version()",
 ];
 
-const VIEWER_GRANTS: [&str; 2] =
-    ["GRANT USAGE ON SCHEMA sexton TO %1$I", "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I"];
+const VIEWER_GRANTS: [&str; 3] = [
+    "GRANT USAGE ON SCHEMA sexton TO %1$I",
+    "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I",
+    TEMPLATES_GRANT,
+];
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.

@@ -8,12 +8,14 @@ use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Overlap;
 use sexton_model::key;
+use sexton_model::params::check;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use super::{JobColumns, TriggerError, lock_job, merge_params};
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
+use crate::jobs::templates::{Unfilled, fill_on};
 use crate::notifications::Notification;
 use crate::operator::{AuditContext, NewAction, notify, record_actions, set_lock_timeout};
 use crate::tickets::waiters::NOT_BEFORE_ADMISSION;
@@ -107,20 +109,27 @@ impl Claims<'_> {
         let template = job.idempotency_template.as_deref();
         let ids: Vec<Uuid> = all.iter().map(|one| one.id.get()).collect();
         let keys: Vec<String> = all.iter().map(|one| one.key.clone()).collect();
-        let idempotency: Vec<String> =
-            keys.iter().map(|key| key::idempotency(template, name, key)).collect();
-        let params: Vec<Value> = all
-            .iter()
-            .map(|one| merge_params(&job.params, &one.params))
-            .collect::<Result<_, _>>()?;
+        let (params, idempotency): (Vec<Value>, Vec<String>) = if job.templated {
+            fill_templates(connection, job, name, all).await?
+        } else {
+            all.iter()
+                .map(|one| {
+                    let params = merge_params(&job.params, &one.params)?;
+                    Ok((params, key::idempotency(template, name, &one.key)))
+                })
+                .collect::<Result<Vec<_>, TriggerError>>()?
+                .into_iter()
+                .unzip()
+        };
         let created = sqlx::query_as!(
             Created,
             r#"-- insert_triggered
             INSERT INTO sexton.executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
                                     state, next_attempt_at, task_type, pool, target, params, claimed_by,
-                                    claimed_at, relay_after, waits)
+                                    claimed_at, relay_after, waits, flow_id)
             SELECT r.id, $1, r.key, $13, r.idempotency, $2, 'pending', $2, $4, $5, $6, r.params, $7, $2,
-                   CASE WHEN r.waits THEN $3::timestamptz ELSE $2 END, CASE WHEN r.waits THEN 'turn' END
+                   CASE WHEN r.waits THEN $3::timestamptz ELSE $2 END, CASE WHEN r.waits THEN 'turn' END,
+                   CASE WHEN $14 THEN r.id END
             FROM (SELECT t.*, $8::boolean AND (t.place > 1 OR EXISTS (
                       SELECT FROM sexton.executions WHERE job_id = $1
                         AND state IN ('pending', 'running', 'retrying')
@@ -148,7 +157,8 @@ impl Claims<'_> {
             &keys,
             &idempotency,
             &params,
-            own_keys
+            own_keys,
+            job.begins_flow
         )
         .fetch_all(WithTimeout(&mut *connection))
         .await
@@ -163,6 +173,34 @@ impl Claims<'_> {
         }
         Ok(created)
     }
+}
+
+/// Returns the filled params and idempotency keys.
+async fn fill_templates(
+    connection: &mut PgConnection,
+    job: &JobColumns,
+    name: &str,
+    all: &[TriggerItem],
+) -> Result<(Vec<Value>, Vec<String>), TriggerError> {
+    let unfilled: Vec<Unfilled> = all
+        .iter()
+        .map(|one| Unfilled {
+            execution_key: one.key.clone(),
+            scheduled_for: job.now,
+            given: one.params.clone(),
+        })
+        .collect();
+    let filled = fill_on(connection, name, &unfilled).await?;
+    filled
+        .into_iter()
+        .map(|one| {
+            if let Some(problem) = one.problem {
+                return Err(TriggerError::Template(problem));
+            }
+            check(one.params.as_object().unwrap_or(&Map::new()))?;
+            Ok((one.params, one.idempotency_key))
+        })
+        .collect()
 }
 
 impl Created {

@@ -45,6 +45,7 @@ pub(super) async fn settle_plain(
                  AS r (id, attempt, token, exit_code) ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
               AND e.replaced_by IS NULL
+              AND (e.flow_id IS NULL OR sexton.lock_flow(e.flow_id))
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE sexton.executions e SET

@@ -136,7 +136,7 @@ impl Batch<'_> {
             decided.forgotten.extend(runs.into_iter().cloned());
             settled.jobs += 1;
         }
-        let inserted = transaction.insert(&decided.claims, self.claimed_by).await?;
+        let inserted = transaction.insert(&mut decided.claims, self.claimed_by).await?;
         let is_new = |claim: &&Claim| claim.skip_reason.is_none() && inserted.contains(&claim.id);
         let runs: Vec<JobId> =
             decided.claims.iter().filter(is_new).map(|claim| claim.job_id).collect();

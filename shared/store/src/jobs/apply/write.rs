@@ -22,7 +22,7 @@ pub(super) async fn insert(
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status,
+            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status,
             paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
             planned_until, tz_version, created_at, updated_at)
         SELECT id, name, description, target, schedule_kind, schedule_expression,
@@ -30,7 +30,7 @@ pub(super) async fn insert(
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status,
+            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status,
             paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
             planned_until, tz_version, $2, $2
         FROM jsonb_populate_recordset(NULL::sexton.jobs, $1)",
@@ -63,7 +63,7 @@ pub(super) async fn update(
             timeout_ms = r.timeout_ms, lease_ms = r.lease_ms, lock_key = r.lock_key,
             idempotency_template = r.idempotency_template, expect_within_ms = r.expect_within_ms,
             stale_after_ms = r.stale_after_ms,
-            pause_after_failures = r.pause_after_failures, verify_task = r.verify_task, labels = r.labels,
+            pause_after_failures = r.pause_after_failures, verify_task = r.verify_task, labels = r.labels, flow = r.flow,
             runs_used = r.runs_used, next_fire_at = r.next_fire_at,
             next_nominal_at = r.next_nominal_at, planned_until = r.planned_until,
             tz_version = r.tz_version, revision = jobs.revision + 1, updated_at = $2
