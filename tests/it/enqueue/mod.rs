@@ -13,6 +13,7 @@ mod keys;
 mod one_at_a_time;
 mod races;
 mod refusals;
+mod services;
 mod templates;
 mod transactions;
 

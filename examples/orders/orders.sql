@@ -1,0 +1,1 @@
+CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY, cents int);
