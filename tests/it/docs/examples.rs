@@ -21,6 +21,9 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
         ("README.md", 2),
         ("docs/reference/jobs.md", 1),
         ("docs/reference/tasks.md", 4),
+        ("docs/guides/enqueue-from-java.md", 1),
+        ("docs/guides/enqueue-from-python.md", 1),
+        ("docs/guides/enqueue-from-typescript.md", 1),
         ("docs/guides/exactly-once.md", 1),
         ("docs/guides/from-celery-beat.md", 1),
         ("docs/guides/from-crontab.md", 2),
@@ -77,8 +80,35 @@ fn the_handler_of_the_page_is_the_compiled_example() {
 }
 
 #[test]
+fn the_services_of_the_guides_are_those_that_the_tests_run() {
+    for (language, source) in [
+        ("python", "examples/python/app.py"),
+        ("typescript", "examples/typescript/app.ts"),
+        ("java", "examples/java/src/main/java/shop/Orders.java"),
+    ] {
+        let guide = text(format!("docs/guides/enqueue-from-{language}.md"));
+        let [shown] = &blocks(&guide, language)[..] else { panic!("one block in {language}") };
+        // Without the sentence above the code.
+        assert!(text(source).trim_end().ends_with(shown), "{source} is not what the guide shows");
+        assert!(shown.lines().count() > 20, "{language}: the guide shows the whole service");
+        assert_eq!(blocks(&guide, "sql"), [text("examples/orders/orders.sql").trim_end()]);
+        let [job] = &blocks(&guide, "toml jobs")[..] else { panic!("one job") };
+        assert!(text("examples/orders/jobs.toml").trim_end().ends_with(job), "{job}");
+    }
+    let [shown] = &blocks(&text("docs/guides/enqueue-from-typescript.md"), "json")[..] else {
+        panic!("one package.json")
+    };
+    let shown: Value = serde_json::from_str(shown).unwrap();
+    let package: Value = serde_json::from_str(&text("examples/typescript/package.json")).unwrap();
+    for (section, name) in [("scripts", "build"), ("dependencies", "sexton-client")] {
+        assert_eq!(shown[section][name], package[section][name], "{section}.{name}");
+        assert!(shown[section][name].is_string(), "{section}.{name}");
+    }
+}
+
+#[test]
 fn the_examples_to_begin_with_are_accepted_and_fit_together() {
-    for folder in ["examples", "examples/demo"] {
+    for folder in ["examples", "examples/demo", "examples/orders"] {
         let catalogue = Catalogue::load(&root().join(folder).join("tasks.toml")).unwrap();
         let jobs = text(format!("{folder}/jobs.toml"));
         let jobs = jobs_file::parse(folder, &jobs).unwrap();

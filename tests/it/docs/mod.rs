@@ -24,7 +24,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that hold nothing of ours.
-const IGNORED_FOLDERS: [&str; 3] = [".git", ".sqlx", "target"];
+const IGNORED_FOLDERS: [&str; 4] = [".git", ".sqlx", "node_modules", "target"];
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
