@@ -13,7 +13,7 @@ fault_points := --features sexton-service/fault-points
 as_tests := --test servers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -22,6 +22,9 @@ help: ## Show this list
 
 demo: programs ## Show the platform at work, failures and kills included, within two minutes
 	@$(target)/debug/demo run
+
+demo-clients: programs ## Show services in Python, TypeScript and Java that enqueue, and what became of it
+	@$(target)/debug/demo clients
 
 up: programs ## Start the platform and leave it running
 	@$(target)/debug/demo up

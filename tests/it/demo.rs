@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise, in its helpers too")]
 
+use std::io::Write as _;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use sexton_tests::example_service::LANGUAGES;
 use sexton_tests::servers;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -13,6 +15,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The demo ends by itself within two minutes; more would be a finding.
 const DEADLINE: Duration = Duration::from_mins(2);
+
+/// The packages of three languages may have to be installed first.
+const INSTALL_DEADLINE: Duration = Duration::from_mins(15);
 
 #[tokio::test]
 async fn the_demo_observes_every_goal() {
@@ -50,6 +55,24 @@ async fn the_demo_without_workers_fails_and_names_what_is_missing() {
     // The schedulers do their part without any worker.
     assert!(!missing.contains(&"fired"), "{missing:?}");
     assert!(stdout.contains("--- scheduler-2"), "no log is shown:\n{stdout}");
+}
+
+#[tokio::test]
+async fn a_worker_runs_what_a_service_of_each_language_enqueued() {
+    let output = timeout(INSTALL_DEADLINE, demo_command(&["clients"]).await.output()).await;
+    let output = output.unwrap().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}\n{stdout}", output.status);
+    for language in LANGUAGES {
+        let has =
+            |verb: &str| stdout.lines().any(|line| line.contains(verb) && line.contains(language));
+        let is_shown = has("enqueued") && has("succeeded");
+        assert!(is_shown || has("not shown"), "{language}:\n{stdout}");
+        if !is_shown {
+            let line = format!("NOT TESTED: make demo-clients for {language}\n");
+            std::io::stderr().write_all(line.as_bytes()).unwrap();
+        }
+    }
 }
 
 #[tokio::test]
@@ -155,6 +178,11 @@ fn signal(pid: u32, signal: Signal) {
 
 /// Runs the demo on the servers that the tests share.
 async fn demo(arguments: &[&str]) -> Output {
+    let running = demo_command(arguments).await.output();
+    timeout(DEADLINE, running).await.expect("the demo ends by itself").unwrap()
+}
+
+async fn demo_command(arguments: &[&str]) -> Command {
     let servers = servers::shared().await.unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
     command
@@ -163,5 +191,5 @@ async fn demo(arguments: &[&str]) -> Output {
         .env("AMQP_URL", &servers.amqp_url)
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    timeout(DEADLINE, command.output()).await.expect("the demo ends by itself").unwrap()
+    command
 }

@@ -6,7 +6,7 @@
 //!
 //! - [`factory`] makes rows in any state.
 //! - [`failed`] fills a database with failures, and runs operators' queries of them.
-//! - [`demo`] is `make demo`, `make up` and `make down`.
+//! - [`demo`] is `make demo`, `make demo-clients`, `make up` and `make down`.
 //! - [`example_service`] runs the services of `examples/` in other languages.
 //! - [`namespace`] gives a test its own RabbitMQ namespace and deletes it afterwards.
 //! - [`platform`] runs the real programs, for each test in its own database and namespace.

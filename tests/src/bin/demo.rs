@@ -1,4 +1,4 @@
-//! `make demo`, `make up` and `make down`; what they do is in [`sexton_tests::demo`].
+//! `make demo`, `make demo-clients`, `make up` and `make down`; what they do is in [`sexton_tests::demo`].
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +25,8 @@ enum Command {
         #[arg(long, default_value = "110s", value_parser = duration)]
         limit: Duration,
     },
+    /// Show services in Python, TypeScript and Java that enqueue, and a worker that runs it
+    Clients,
     /// Start the platform and leave it running
     Up(State),
     /// Stop what `up` has started
@@ -47,6 +49,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Run { without_workers, limit } => {
             demo::run(Options { has_workers: !without_workers, limit }).await
         }
+        Command::Clients => demo::run_clients().await,
         Command::Up(state) => up::up(state.state_folder).await,
         Command::Down(state) => up::down(state.state_folder).await,
         Command::Keep(state) => up::keep(state.state_folder).await,

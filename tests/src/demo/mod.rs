@@ -15,9 +15,10 @@
 //!   what is missing and shows the ends of the programs' logs.
 //! - Whatever it started is stopped again, also on Ctrl-C.
 //!
-//! `up` and `down` leave the same platform running, and end it; see [`up`].
+//! `up` and `down` leave the same platform running, and end it; see [`up`]. `clients` shows services in other languages.
 
 mod changes;
+mod clients;
 mod cluster;
 mod event_lines;
 mod ledger;
@@ -63,10 +64,30 @@ pub struct Options {
 ///
 /// There are no servers, or something failed that is not part of the play.
 pub async fn run(options: Options) -> Result<ExitCode> {
-    let mut stop_signal = StopSignal::listen()?;
     let output = Output::new();
     output::write("Sexton at work: two schedulers, two workers, PostgreSQL and RabbitMQ.");
     output::write("Each line with an execution's id tells what its rows in PostgreSQL say.\n");
+    on_servers(&output, async |servers| perform(servers, &output, options).await).await
+}
+
+/// Shows services in other languages that enqueue. Success: a worker ran what each of them enqueued, those in languages that
+/// are not installed left out; 1: not so; 128 + n: signal n ended it.
+///
+/// # Errors
+///
+/// There are no servers, or a service did not start or took no order.
+pub async fn run_clients() -> Result<ExitCode> {
+    let output = Output::new();
+    output::write("Services in Python, TypeScript and Java enqueue a job, and workers run it.\n");
+    on_servers(&output, async |servers| clients::perform(servers, &output).await).await
+}
+
+/// Finds or starts the servers, plays on them, and stops what was started.
+async fn on_servers(
+    output: &Output,
+    play: impl AsyncFnOnce(&Servers) -> Result<bool>,
+) -> Result<ExitCode> {
+    let mut stop_signal = StopSignal::listen()?;
     output.say("servers", Tone::Plain, "finding or starting PostgreSQL and RabbitMQ …");
     let servers = tokio::select! {
         servers = provide(Needed::Both) => servers?,
@@ -75,7 +96,7 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     };
     output.say("servers", Tone::Plain, &servers.description());
     let outcome = tokio::select! {
-        outcome = perform(&servers, &output, options) => outcome.map(|is_complete| {
+        outcome = play(&servers) => outcome.map(|is_complete| {
             if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }),
         code = stop_signal.exit_code() => {
