@@ -59,6 +59,14 @@ class Sums(unittest.TestCase):
         [figure] = rounds.best(rounds.figures(lines))
         self.assertEqual((figure.settings["slots"], figure.median), (64, 90))
 
+    def test_the_best_batch_of_an_enqueue_counts_and_is_named(self):
+        lines = [line("pg-boss", value, "enqueue", "/s", batch=batch) for batch, value in ((1_000, 90), (10_000, 80))]
+        lines += [line("sexton", value, "enqueue", "/s", batch=batch) for batch, value in ((1_000, 20), (10_000, 30))]
+        made = report.sections(lines)["enqueue"].splitlines()
+        self.assertIn("| pg-boss (batches of 1,000) | 90.0 |", made[2])
+        self.assertIn("| sexton (batches of 10,000) | 30.0 |", made[3])
+        self.assertEqual(len(made), 4)
+
     def test_what_is_kept_of_a_task_stays_apart(self):
         lines = [line("celery", 3000, prefetch=1, record="none"), line("celery", 500, prefetch=1, record="redis")]
         self.assertEqual(len(rounds.best(rounds.figures(lines))), 2)

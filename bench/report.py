@@ -26,7 +26,7 @@ TITLES = {
     "lag": "Lag: from due to the start of the task, one a second",
     "defined": "Processor time for a hundred firings, beside so many other jobs",
     "commands": "Commands: /bin/true as the task",
-    "enqueue": "Executions enqueued in bulk; rows inserted by the thousand",
+    "enqueue": "Executions enqueued in bulk; jobs and rows inserted likewise",
     "enqueue-one": "Executions enqueued one by one, a thousand in a transaction; rows inserted likewise",
     "drain-1": "Drain of no-op tasks, prefetch 1",
     "drain-16": "Drain of no-op tasks, prefetch 16",
@@ -59,6 +59,7 @@ def label(figure):
     parts += [str(said["part"])] if said.get("part") else []
     parts += [f"{said['processes']} processes"] if said.get("processes", 1) != 1 else []
     parts += [f"scale {said['scale']}"] if said.get("scale") else []
+    parts += [f"batches of {said['batch']:,}"] if figure.work == "enqueue" and said.get("batch") else []
     return f"{figure.peer} ({', '.join(parts)})" if parts else figure.peer
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 OURS = "sexton"
 BARE = "bare"
 # Settings that tell rounds of one peer apart; all others are only reported.
-VARIANT = ("prefetch", "processes", "record", "slots", "workers", "part", "scale")
+VARIANT = ("prefetch", "processes", "record", "slots", "workers", "part", "scale", "batch")
 
 
 @dataclass

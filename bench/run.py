@@ -19,6 +19,8 @@ LIMIT_SECONDS = 600
 # For stopping workers and removing queues and databases.
 CLEANUP_SECONDS = 60
 PEERS = ["celery", "celery-quorum", "dramatiq", "procrastinate", "pg-boss", "graphile-worker", "bullmq"]
+# They insert in bulk into PostgreSQL, in transactions as large as ours; the report shows the better size.
+BULK_PEERS, BATCHES = ["procrastinate", "pg-boss", "graphile-worker", "river"], [1_000, 10_000]
 
 
 def works(smoke):
@@ -41,6 +43,9 @@ def works(smoke):
         yield peer, ["--work", "commands", "--count", count["drain"] // 4]
     for program in ["sexton", "bare"]:
         yield program, ["--work", "enqueue", "--count", count["drain"] * 5]
+    for peer in BULK_PEERS:
+        for batch in BATCHES:
+            yield peer, ["--work", "enqueue", "--count", count["drain"] * 5, "--batch", batch]
     for consumers in [64, 128] if not smoke else [8]:
         for prefetch in (1, 16):
             ours = ["--work", "burst", "--count", count["burst"], "--slots", consumers, "--prefetch", prefetch]

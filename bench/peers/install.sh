@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the peers into the folder given (target/bench/peers): a virtual environment, the npm packages with
-# a Node that they accept, Redis if the machine has none, and Debian's cron. Says what is missing and goes on: run.py
-# reports the peers that need it as missing. Nothing outside the folder is changed. Run it again at any time.
+# a Node that they accept, a program around River's client, Redis if the machine has none, and Debian's cron. Says what
+# is missing and goes on: run.py reports the peers that need it as missing. Nothing outside the folder is changed. Run it
+# again at any time.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
@@ -36,6 +37,12 @@ node_peers() {
     cp "$here/package-lock.json" node/installed
 }
 
+# River's client for Rust needs cargo alone, where the one for Go would need another toolchain and registry.
+river() {
+    command -v cargo >/dev/null || return
+    cargo build -q --release --locked --manifest-path "$here/river/Cargo.toml" --target-dir river
+}
+
 # Unpacks packages of the distribution into a folder here, without installing them.
 unpack() {
     command -v apt-get >/dev/null || return
@@ -67,6 +74,7 @@ cron() {
 
 python_peers || missing python 'no virtual environment: it needs python3 with venv or pip, and the package registry'
 node_peers || missing node 'npm ci failed; it needs npm and the package registry'
+river || missing river 'cargo could not build it; it needs Rust 1.95 and the registry of crates'
 redis || missing redis 'no redis-server on the machine, nor in its distribution'
 cron || missing cron 'it needs root, unshare, and the packages of Debian or Ubuntu'
 echo "the peers are in $folder"

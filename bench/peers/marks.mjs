@@ -54,6 +54,15 @@ export function* batches(size) {
   for (let from = 0; from < jobs.length; from += size) yield jobs.slice(from, from + size);
 }
 
+/** Inserts the run's jobs by `insert`, batch after batch, and prints the seconds from the first to the last commit. */
+export async function inBulk(insert) {
+  const params = Array.from({ length: run.count }, (_, index) => ({ order: index + 1 }));
+  const { batch } = run.settings;
+  const began = performance.now();
+  for (let from = 0; from < params.length; from += batch) await insert(params.slice(from, from + batch));
+  console.log((performance.now() - began) / 1000);
+}
+
 /** Runs the function that the command line names; a worker ends by SIGTERM. */
 export async function command(functions) {
   const asked = functions[process.argv[2]];

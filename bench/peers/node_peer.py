@@ -25,5 +25,9 @@ def enqueue(run):
     return command(run, "enqueue")
 
 
+def bulk(run):
+    return command(run, "bulk")
+
+
 def work(run):
     return [command(run, "work") for _ in range(run["processes"])]

@@ -1,5 +1,5 @@
 // graphile-worker: makes its tables, enqueues, works. peer_graphile_worker.py says with what.
-import { batches, command, installed, marking, run } from './marks.mjs';
+import { batches, command, inBulk, installed, marking, run } from './marks.mjs';
 
 const { Logger, makeWorkerUtils, run: start } = await installed('graphile-worker');
 const said = run.settings;
@@ -20,6 +20,13 @@ async function enqueue() {
   }
 }
 
+async function bulk() {
+  const worker = await utils();
+  // It connects with its first statement.
+  await worker.withPgClient((client) => client.query('select 1'));
+  await inBulk((all) => worker.addJobs(all.map((payload) => ({ identifier: 'bench', payload }))));
+}
+
 async function work() {
   const mark = marking();
   const worker = {
@@ -35,4 +42,4 @@ async function work() {
   await start({ preset: { worker }, taskList: { bench: async (payload) => mark(payload.number) } });
 }
 
-await command({ prepare, enqueue, work });
+await command({ prepare, enqueue, bulk, work });

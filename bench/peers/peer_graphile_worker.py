@@ -2,9 +2,11 @@
 
 import node_peer
 import servers
-from node_peer import enqueue, prepare, work  # noqa: F401 - what a peer is asked for
+import works
+from node_peer import bulk, enqueue, prepare, work  # noqa: F401 - what a peer is asked for
 
 LEAD = 15
+WORKS = works.WITH_BULK
 
 
 def version(run):

@@ -1,15 +1,15 @@
 // pg-boss: makes its tables, enqueues, works. peer_pg_boss.py says with what.
-import { batches, command, installed, marking, run } from './marks.mjs';
+import { batches, command, inBulk, installed, marking, run } from './marks.mjs';
 
 const { PgBoss } = await installed('pg-boss');
 const QUEUE = 'bench';
 const said = run.settings;
 
-async function started() {
+async function started(more = {}) {
   // Statistics each second: what starts a burst of fetches is read from them.
   const boss = new PgBoss({
-    connectionString: run.database, max: said.localConcurrency + 5,
-    monitorIntervalSeconds: 1, superviseIntervalSeconds: 1, queueCacheIntervalSeconds: 1,
+    connectionString: run.database, max: (said.localConcurrency ?? 0) + 5,
+    monitorIntervalSeconds: 1, superviseIntervalSeconds: 1, queueCacheIntervalSeconds: 1, ...more,
   });
   boss.on('error', console.error);
   await boss.start();
@@ -30,6 +30,12 @@ async function enqueue() {
   }
 }
 
+async function bulk() {
+  // A program that only inserts leaves maintenance and schedules to others.
+  const boss = await started({ supervise: false, schedule: false });
+  await inBulk((all) => boss.insert(QUEUE, all.map((data) => ({ data }))));
+}
+
 async function work() {
   const mark = marking();
   const boss = await started();
@@ -46,4 +52,4 @@ async function work() {
   process.on('SIGTERM', () => boss.stop({ timeout: 10_000 }).then(() => process.exit(0)));
 }
 
-await command({ prepare, enqueue, work });
+await command({ prepare, enqueue, bulk, work });

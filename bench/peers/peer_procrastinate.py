@@ -5,14 +5,17 @@ import importlib.metadata
 import itertools
 import os
 import sys
+import time
 
 import procrastinate
 
 import jobs
 import marks
 import servers
+import works
 
 LEAD = 20
+WORKS = works.WITH_BULK
 BATCH = 1000
 
 
@@ -33,7 +36,8 @@ def settings(run):
 
 def application(run):
     # The one that workers need runs synchronous calls as well.
-    connector = procrastinate.PsycopgConnector(conninfo=run["database"], max_size=run["settings"]["pool"])
+    size = run["settings"].get("pool", 4)
+    connector = procrastinate.PsycopgConnector(conninfo=run["database"], max_size=size)
     return procrastinate.App(connector=connector)
 
 
@@ -45,6 +49,10 @@ def prepare(run):
 
 def enqueue(run):
     return [run["python"], "peer_procrastinate.py", "enqueue"]
+
+
+def bulk(run):
+    return [run["python"], "peer_procrastinate.py", "bulk"]
 
 
 def work(run):
@@ -86,5 +94,16 @@ def enqueue_all():
                 task.configure(schedule_at=at).batch_defer(*({"number": number} for number, _ in batch))
 
 
-if __name__ == "__main__" and sys.argv[1:] == ["enqueue"]:
-    enqueue_all()
+def insert_in_bulk():
+    run = jobs.run()
+    params = [{"order": number} for number in range(1, run["count"] + 1)]
+    batch = run["settings"]["batch"]
+    with app.open():
+        began = time.monotonic()
+        for start in range(0, len(params), batch):
+            task.batch_defer(*params[start : start + batch])
+        print(time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    {"enqueue": enqueue_all, "bulk": insert_in_bulk}[sys.argv[1]]()

@@ -26,19 +26,21 @@ PEERS = {
     "procrastinate": ("peer_procrastinate", {"python", "postgresql"}),
     "pg-boss": ("peer_pg_boss", {"python", "node", "postgresql"}),
     "graphile-worker": ("peer_graphile_worker", {"python", "node", "postgresql"}),
+    "river": ("peer_river", {"python", "river", "postgresql"}),
     "bullmq": ("peer_bullmq", {"python", "node", "redis"}),
     "cron": ("peer_cron", {"python", "cron"}),
 }
-DEFAULT_COUNTS = {"drain": 20_000, "commands": 5_000, "burst": 10_000, "lag": None}
+DEFAULT_COUNTS = {"drain": 20_000, "commands": 5_000, "burst": 10_000, "lag": None, "enqueue": 100_000}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", required=True, choices=PEERS)
     parser.add_argument("--work", required=True, choices=DEFAULT_COUNTS)
-    parser.add_argument("--count", type=int, help="tasks; 20000 for drain, 10000 for burst")
+    parser.add_argument("--count", type=int, help="tasks; 20000 for drain, 10000 for burst, 100000 for enqueue")
     parser.add_argument("--round", type=int, default=1)
     parser.add_argument("--prefetch", type=int, default=1, choices=(1, 16))
+    parser.add_argument("--batch", type=int, default=1_000, help="jobs of one transaction of enqueue")
     parser.add_argument("--processes", type=int, default=1, help="worker processes")
     parser.add_argument("--record", choices=("default", "yes", "no"), default="default", help="keep results")
     parser.add_argument("--installed", default=INSTALLED, help="the folder that install.sh filled")
@@ -58,6 +60,8 @@ def missing_of(asked, needs):
         return "it is not installed; run bench/peers/install.sh"
     if "node" in needs and not node_of(folder):
         return "its npm packages are not installed; run bench/peers/install.sh"
+    if "river" in needs and not os.path.exists(river_of(folder)):
+        return "its program is not built; run bench/peers/install.sh"
     return None
 
 
@@ -66,6 +70,11 @@ def node_of(folder):
     processor = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine)
     program = os.path.join(folder, f"node/node_modules/node-linux-{processor}/bin/node")
     return program if os.path.exists(program) else None
+
+
+def river_of(folder):
+    """The program around River's client."""
+    return os.path.join(folder, "river/release/bench-river")
 
 
 def into_environment(folder):
@@ -93,6 +102,7 @@ def run_of(asked, needs):
             "work": asked.work,
             "count": asked.count or DEFAULT_COUNTS[asked.work], "prefetch": asked.prefetch,
             "processes": asked.processes, "record": asked.record, "python": sys.executable, "node": node_of(folder),
+            "river": river_of(folder),
             "environment": {
                 "BENCH_MARKS": os.path.join(scratch, "marks"),
                 "BENCH_NODE_MODULES": os.path.join(folder, "node/node_modules"),
@@ -115,7 +125,9 @@ def measure(asked, module, needs):
     if asked.work not in does:
         return {"missing": f"it has nothing that does the work {asked.work}"}
     with run_of(asked, needs) as (run, marks):
-        run["settings"] = {"processes": asked.processes, **peer.settings(run)}
+        # Nothing of a worker has a part in enqueueing.
+        settings = {"batch": asked.batch} if asked.work == "enqueue" else peer.settings(run)
+        run["settings"] = {"processes": asked.processes, **settings}
         # Another amount of work than usual is another variant, and has no ratio.
         if asked.count not in (None, DEFAULT_COUNTS[asked.work]):
             run["settings"]["scale"] = asked.count

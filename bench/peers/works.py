@@ -1,4 +1,4 @@
-"""The three works that every peer is measured at. What they mean is in README.md.
+"""The works that peers are measured at. What they mean is in README.md.
 
 A peer is a module with
     settings(run)         what it is run with, for the record
@@ -7,7 +7,8 @@ A peer is a module with
     work(run)             the commands of its worker processes
     unsettled(run)        how many of its tasks the servers still hold, as far as they tell
     remove(run)           removes what dropping the database does not
-and LEAD, the seconds that enqueueing 10,000 delayed jobs may take.
+and LEAD, the seconds that enqueueing 10,000 delayed jobs may take. One that has a way to insert in bulk has also
+    bulk(run)             the command that inserts run["count"] jobs and prints the seconds that they took
 """
 
 import contextlib
@@ -84,6 +85,18 @@ def lag(peer, run, marks):
     return {"value": quantile(lags, 0.5), "unit": "ms", "p99": quantile(lags, 0.99), "samples": lags}
 
 
+def bulk(peer, run, marks):
+    """Jobs per second that one program inserts, in transactions of a batch each, over one connection."""
+    options = {"cwd": run["here"], "stdout": subprocess.PIPE, "stderr": run["log"], "text": True}
+    ended = subprocess.run(peer.bulk(run), env=environment_of(run), check=True, **options)
+    # What else it prints comes before.
+    seconds = float(ended.stdout.split()[-1])
+    if (found := peer.unsettled(run)) != run["count"]:
+        raise RuntimeError(f"{found} of {run['count']} jobs were inserted")
+    value = run["count"] / seconds
+    return {"value": value, "unit": "/s", "samples": [value]}
+
+
 def quantile(values, part):
     """The smallest value that at least this part of all do not exceed."""
     ordered = sorted(values)
@@ -145,3 +158,5 @@ def all_started(marks, count, due_ms=None, limit=120):
 
 
 WORKS = {"drain": drain, "burst": burst, "lag": lag}
+# Of the peers that have a way to insert in bulk.
+WITH_BULK = {**WORKS, "enqueue": bulk}

@@ -7,7 +7,7 @@
 mod broker;
 mod database;
 
-pub(crate) use database::{TRANSACTION, fill};
+pub(crate) use database::{BATCHES, TRANSACTION, fill};
 
 use std::io::{Seek as _, Write as _};
 use std::process::Command;
@@ -25,10 +25,12 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         return Ok(());
     }
     if arguments.work == Work::Enqueue {
-        let inserted = database::inserted(arguments, database_url).await?;
-        line(arguments, "enqueue", inserted).print();
+        for batch in BATCHES {
+            let inserted = database::inserted(arguments, database_url, batch).await?;
+            enqueue(arguments, "enqueue", batch, inserted).print();
+        }
         let singly = database::inserted_singly(arguments, database_url).await?;
-        line(arguments, "enqueue-one", singly).print();
+        enqueue(arguments, "enqueue-one", TRANSACTION, singly).print();
         return Ok(());
     }
     anyhow::ensure!(
@@ -66,6 +68,14 @@ fn drain(arguments: &Arguments, part: &str, value: f64) -> Line {
     let mut line = line(arguments, "drain", value);
     line.settings.insert("part".to_owned(), part.into());
     line.prefetch = Some(arguments.prefetch);
+    line
+}
+
+/// Makes a line with the rows of a transaction.
+fn enqueue(arguments: &Arguments, work: &'static str, batch: usize, value: f64) -> Line {
+    let mut line = line(arguments, work, value);
+    line.settings.insert("batch".to_owned(), batch.into());
+    line.settings.remove("consumers");
     line
 }
 

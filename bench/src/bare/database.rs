@@ -13,6 +13,8 @@ use crate::Arguments;
 pub(super) const BATCH: usize = 100;
 /// Rows of one transaction that inserts.
 pub(crate) const TRANSACTION: usize = 1_000;
+/// The same in bulk; 10,000 is the most that one call enqueues.
+pub(crate) const BATCHES: [usize; 2] = [TRANSACTION, 10_000];
 /// Number of concurrent statements, each on its own connection.
 const CONNECTIONS: usize = 2;
 
@@ -61,9 +63,13 @@ async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
     Ok(())
 }
 
-/// Returns executions inserted per second, in batches of a thousand: keys and params come from the program, as they do
-/// where a program enqueues.
-pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Result<f64> {
+/// Returns executions inserted per second, in batches: keys and params come from the program, as they do where a
+/// program enqueues.
+pub(super) async fn inserted(
+    arguments: &Arguments,
+    database_url: &str,
+    batch: usize,
+) -> Result<f64> {
     let database = TestDatabase::create_on(database_url).await?;
     // For its job.
     fill(database.pool(), 0).await?;
@@ -72,7 +78,7 @@ pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Resul
         .collect();
     let mut connection = PgConnection::connect(database.url()).await?;
     let began = Instant::now();
-    for batch in all.chunks(TRANSACTION) {
+    for batch in all.chunks(batch) {
         let (keys, params): (Vec<String>, Vec<serde_json::Value>) = batch.iter().cloned().unzip();
         let ids: Vec<Uuid> = keys.iter().map(|_| Uuid::now_v7()).collect();
         sqlx::query(
