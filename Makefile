@@ -81,7 +81,7 @@ bench-refusals: with-servers ## Measure triggers while REFUSED (100000) tickets 
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --refusals $(or $(REFUSED),100000) \
 		--report docs/internals/reliability.md
 
-# Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
+# Three rounds of everything take two hours, one takes forty minutes. Peers that cannot be installed are
 # reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.
 # WORK='commands lag' measures these works alone, and writes their sections alone.
 bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROUNDS (3) times; write docs/internals/performance.md

@@ -67,6 +67,17 @@ class Sums(unittest.TestCase):
         self.assertIn("| sexton (batches of 10,000) | 30.0 |", made[3])
         self.assertEqual(len(made), 4)
 
+    def test_what_waits_costs_as_many_times_as_much_as_nothing_within_each_run(self):
+        def cost(work, waiting, value):
+            return line("sexton", value, work, "ms", slots=8, waiting=waiting, part=f"{waiting} waiting")
+
+        lines = [cost("delayed-relay", 0, value) for value in (1.0, 2.0, 4.0)]
+        lines += [cost("delayed-relay", 1_000_000, value) for value in (1.1, 2.4, 4.0)]
+        made = report.sections(lines)["delayed-cost"].splitlines()
+        self.assertEqual(made[0], "|  | nothing waits | 1,000,000 wait | ratio | least–most | rounds |")
+        self.assertEqual(made[2:], ["| a round of the relay | 2.00 ms | 2.40 ms | 1.10 | 1.00–1.20 | 3 |"])
+        self.assertNotIn("delayed-cost", report.sections(lines[:3]))
+
     def test_what_is_kept_of_a_task_stays_apart(self):
         lines = [line("celery", 3000, prefetch=1, record="none"), line("celery", 500, prefetch=1, record="redis")]
         self.assertEqual(len(rounds.best(rounds.figures(lines))), 2)

@@ -7,13 +7,15 @@
     python bench/report.py --check                                                # checks the sums themselves
 
 The program replaces what stands between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` of a page. NAME is a work
-(burst, lag, drain-1, drain-16 or any other in the lines), `resources`, `missing`, `settings` or `versions`.
+(burst, lag, drain-1, drain-16 or any other in the lines), `resources`, `delayed-cost`, `missing`, `settings` or
+`versions`.
 """
 
 import argparse
 import json
 import os
 import re
+import statistics
 import sys
 import unittest
 
@@ -24,6 +26,8 @@ import rounds  # noqa: E402
 TITLES = {
     "burst": "Burst: from due to the start of the last task",
     "lag": "Lag: from due to the start of the task, one a second",
+    "start": "Start: from a commit that enqueues to the start of the task, one by one",
+    "delayed": "Delayed: from due to the start of the task, enqueued for later",
     "defined": "Processor time for a hundred firings, beside so many other jobs",
     "commands": "Commands: /bin/true as the task",
     "enqueue": "Executions enqueued in bulk; jobs and rows inserted likewise",
@@ -38,6 +42,12 @@ RESOURCES = {
     "memory-worker": "memory of an idle worker",
     "recovery-again": "recovery, the worker restarts under its name",
     "recovery-other": "recovery by another worker",
+}
+# What costs while nothing waits and while many executions do, side by side.
+COSTS = {
+    "delayed-idle": "processor time of PostgreSQL in an idle minute",
+    "delayed-relay": "a round of the relay",
+    "delayed-planner": "a round of the planner",
 }
 MARKED = re.compile(r"(<!-- bench:([a-z0-9-]+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTALL)
 
@@ -111,6 +121,22 @@ def resources(found):
     return lines_of(rows, 1)
 
 
+def delayed_costs(found):
+    """One row for each cost: while nothing waits, while most wait, and the ratio of the two in each run."""
+    rows = []
+    for work, name in COSTS.items():
+        by_waiting = {figure.settings["waiting"]: figure for figure in found if figure.work == work}
+        base, other = by_waiting.get(0), by_waiting[max(by_waiting)] if by_waiting else None
+        if base is None or other is base:
+            continue
+        head = ["", "nothing waits", f"{other.settings['waiting']:,} wait", "ratio", "least–most", "rounds"]
+        compared = rounds.ratios(base, other)
+        least_most = f"{min(compared):.2f}–{max(compared):.2f}"
+        medians = [f"{value(figure)} {figure.unit}" for figure in (base, other)]
+        rows.append([name, *medians, f"{statistics.median(compared):.2f}", least_most, str(len(compared))])
+    return lines_of([head, *rows], 1) if rows else None
+
+
 def lines_of(rows, text_columns):
     """A Markdown table; the columns after the first ones are numbers."""
     bar = ["---"] * text_columns + ["---:"] * (len(rows[0]) - text_columns)
@@ -146,6 +172,8 @@ def sections(lines):
     made = {work: table(of_work) for work, of_work in rounds.by_work(found).items()}
     if any(work in RESOURCES for work in made):
         made["resources"] = resources(found)
+    if compared := delayed_costs(found):
+        made["delayed-cost"] = compared
     return made | {"missing": absent(lines), "settings": settings(found), "versions": versions(found)}
 
 

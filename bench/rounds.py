@@ -138,6 +138,11 @@ def ratio(ours, other):
     return over / under if under > 0 else None
 
 
+def ratios(base, other):
+    """How many times the base the other is, in each round of both."""
+    return [its / of_base for of_base, its in zip(base.values, other.values) if of_base > 0]
+
+
 def comparison(ours, other):
     """In plain words how Sexton compares with the other: `7.0× slower`, `13× faster`, `as fast`."""
     times = ratio(ours, other)

@@ -46,6 +46,9 @@ def works(smoke):
     for peer in BULK_PEERS:
         for batch in BATCHES:
             yield peer, ["--work", "enqueue", "--count", count["drain"] * 5, "--batch", batch]
+    waiting, idle = (1_000_000, 60) if not smoke else (1_000, 5)
+    yield "sexton", ["--work", "delayed", "--count", waiting, "--seconds", idle, "--slots", 8]
+    yield "sexton", ["--work", "start", "--count", 500 if not smoke else 100, "--slots", 8]
     for consumers in [64, 128] if not smoke else [8]:
         for prefetch in (1, 16):
             ours = ["--work", "burst", "--count", count["burst"], "--slots", consumers, "--prefetch", prefetch]

@@ -67,6 +67,10 @@ enum Work {
     Burst,
     /// Executions that a program enqueues, in batches and one by one
     Enqueue,
+    /// Executions that a program enqueues one by one on an idle platform, from the commit to begun
+    Start,
+    /// What `--count` executions cost that are enqueued for later, and how late those begin that become due
+    Delayed,
     /// One job a second, from due to begun
     Lag,
     /// A hundred jobs a second, beside `--count` jobs that are defined and not due

@@ -1,8 +1,10 @@
 //! Sexton's works: the real programs, with their usual records.
 
+mod backends;
 mod burst;
 mod commands;
 mod defined;
+mod delayed;
 mod drain;
 mod enqueue;
 mod growth;
@@ -10,6 +12,8 @@ mod journal;
 mod lag;
 mod memory;
 mod recovery;
+mod rounds;
+mod start;
 
 use std::time::Duration;
 
@@ -42,6 +46,8 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         Work::Commands => commands::measure(&platform, arguments).await,
         Work::Burst => burst::measure(&platform, arguments).await,
         Work::Lag => lag::measure(&platform, arguments).await,
+        Work::Start => start::measure(&platform, arguments).await,
+        Work::Delayed => Box::pin(delayed::measure(&platform, arguments)).await,
         Work::Defined => defined::measure(&platform, arguments).await,
         Work::Memory => memory::measure(&platform, arguments).await,
         Work::Recovery => recovery::measure(&platform, arguments).await,
@@ -98,6 +104,13 @@ async fn apply_each_second(platform: &Platform, name: &str, task: &str) -> Resul
             "[[job]]\nname = \"{name}\"\ntask = \"{task}\"\npool = \"{POOL}\"\n\
              schedule = \"* * * * * *\"\noverlap = \"allow\"\n"
         ))
+        .await
+}
+
+/// One job whose task does nothing, without a schedule: it runs what programs enqueue.
+async fn apply_unscheduled(platform: &Platform, name: &str) -> Result<()> {
+    platform
+        .apply(&format!("[[job]]\nname = \"{name}\"\ntask = \"nothing\"\npool = \"{POOL}\"\n"))
         .await
 }
 

@@ -3,15 +3,14 @@
 //! The same hundred jobs fire once a second beside `--count` jobs that fire once a year. The figures are the
 //! processor time of the scheduler and of PostgreSQL's processes for the firings of a second, and their lag.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
 use sexton_store::measurement;
 use sexton_tests::platform::Platform;
-use sqlx::PgPool;
 
+use super::backends::Backends;
 use super::memory::resident_mb;
 use super::{POOL, handlers, line, stop, with};
 use crate::Arguments;
@@ -32,14 +31,10 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     }
     let pool = platform.store().pool();
     tokio::time::sleep(WARM_UP).await;
-    let (before, scheduler) = (backends(pool).await?, used_by(programs[0].pid())?);
+    let (before, scheduler) = (Backends::read(pool).await?, used_by(programs[0].pid())?);
     let since = sexton_service::clock::now();
     tokio::time::sleep(Duration::from_secs(u64::from(arguments.seconds))).await;
-    let after = backends(pool).await?;
-    let more = |(pid, used): (&u32, &Duration)| {
-        used.saturating_sub(before.get(pid).copied().unwrap_or_default())
-    };
-    let postgres: Duration = after.iter().map(more).sum();
+    let postgres = Backends::read(pool).await?.since(&before);
     let scheduler = used_by(programs[0].pid())?.saturating_sub(scheduler);
     let mut lags: Vec<f64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
@@ -83,17 +78,4 @@ async fn define(platform: &Platform, count: i64) -> Result<()> {
     sqlx::query("VACUUM ANALYZE sexton.jobs, sexton.job_revisions").execute(pool).await?;
     sqlx::query("CHECKPOINT").execute(pool).await?;
     Ok(())
-}
-
-/// Returns the processor time of each PostgreSQL process that serves this database. The one that answers is included:
-/// read before and after by different connections, it would count with all its earlier work, such as creating the
-/// jobs.
-async fn backends(pool: &PgPool) -> Result<HashMap<u32, Duration>> {
-    let pids: Vec<i32> =
-        sqlx::query_scalar("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
-            .fetch_all(pool)
-            .await?;
-    // A process that has just ended is skipped.
-    let used = pids.into_iter().map(i32::unsigned_abs);
-    Ok(used.filter_map(|pid| Some((pid, used_by(pid).ok()?))).collect())
 }
