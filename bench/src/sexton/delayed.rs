@@ -48,6 +48,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let mut lines = Vec::new();
     for waiting in [0, arguments.count] {
         fill(&mut connection, waiting).await?;
+        vacuum(&mut connection).await?;
         tokio::time::sleep(SETTLE).await;
         let of = |work, value| {
             let mut line = Line { value, ..line(arguments, work) };
@@ -55,15 +56,18 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
             line.settings.insert("waiting".to_owned(), json!(waiting));
             line
         };
+        let late =
+            late(platform, &mut connection, (arguments.count / 10).clamp(100, 1_000)).await?;
+        let (p50, p99) = (at(&late, 0.5), Some(at(&late, 0.99)));
+        lines.push(Line { p99, samples: late, ..of("delayed", p50) });
+        // Those that have ended come first, since PostgreSQL plans otherwise for an empty table.
+        vacuum(&mut connection).await?;
+        tokio::time::sleep(SETTLE).await;
         let (postgres, scheduler) = idle_minute(platform, &programs[0], arguments).await?;
         lines.push(with(of("delayed-idle", postgres), "scheduler_ms", scheduler));
         let (relay, planner) = rounds.medians().await?;
         lines.push(of("delayed-relay", relay));
         lines.push(of("delayed-planner", planner));
-        let late =
-            late(platform, &mut connection, (arguments.count / 10).clamp(100, 1_000)).await?;
-        let (p50, p99) = (at(&late, 0.5), Some(at(&late, 0.99)));
-        lines.push(Line { p99, samples: late, ..of("delayed", p50) });
     }
     lines.iter().for_each(Line::print);
     rounds.stop().await;
@@ -85,7 +89,11 @@ async fn fill(connection: &mut PgConnection, count: i64) -> Result<()> {
         Client::new().enqueue_many(&mut tx, &batch).await?;
         tx.commit().await?;
     }
-    // The vacuum and writes after the inserts do not belong to the idle minute.
+    Ok(())
+}
+
+/// Does what PostgreSQL would do within some minutes, since it belongs to none of the figures.
+async fn vacuum(connection: &mut PgConnection) -> Result<()> {
     sqlx::query("VACUUM ANALYZE").execute(&mut *connection).await?;
     sqlx::query("CHECKPOINT").execute(&mut *connection).await?;
     Ok(())

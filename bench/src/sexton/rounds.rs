@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::DEADLINE;
 use crate::line::at;
 
-/// Rounds of each.
+/// Rounds of each: after the first ones PostgreSQL keeps one plan for all values, as for a scheduler that has run for long.
 const ROUNDS: usize = 200;
 /// Rounds before the statements are prepared are not counted.
 const WARM_UP: usize = 10;
