@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sexton_client::Job;
 use sexton_model::job::check_task_type;
 use sexton_model::quoting::escaped;
 use sexton_service::arguments::{self, EXIT_USAGE};
@@ -72,6 +73,59 @@ impl WorkerBuilder {
     {
         self.handlers.all.push((task_type.into(), options, AnyHandler::new(handler)));
         self
+    }
+
+    /// Runs jobs of the task type [`Job::TASK`] with `handler`, which takes the type that producers enqueue.
+    ///
+    /// So a producer and this program share one type, by the crate `sexton-client`: the names, the params, and the
+    /// schema, if [`Job::PARAMS_SCHEMA`] has one, as if it were [set](Self::params_schema) here.
+    ///
+    /// ```no_run
+    /// use serde::{Deserialize, Serialize};
+    /// use sexton_worker::{Ctx, HandlerError, Job, Worker};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Charge {
+    ///     order: i64,
+    ///     cents: i64,
+    /// }
+    ///
+    /// impl Job for Charge {
+    ///     const NAME: &'static str = "billing.charge";
+    ///     const TASK: &'static str = "charge";
+    /// }
+    ///
+    /// async fn charge(ctx: Ctx, charge: Charge) -> Result<(), HandlerError> {
+    ///     ctx.log(format_args!("{} cents for order {}", charge.cents, charge.order));
+    ///     Ok(())
+    /// }
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     Worker::builder().job(charge).run()
+    /// }
+    /// ```
+    ///
+    /// The handler runs every job of the task type, whatever its name: [`Ctx::job`](crate::Ctx::job) says which. Params
+    /// that are not those of the type fail the attempt, as with every [handler](Self::handler).
+    pub fn job<J, H>(self, handler: H) -> Self
+    where
+        J: Job + Send + 'static,
+        H: Handler<J>,
+    {
+        self.job_with(HandlerOptions::default(), handler)
+    }
+
+    /// Adds a [`Self::job`] with a longest run, another grace or retry settings.
+    pub fn job_with<J, H>(self, options: HandlerOptions, handler: H) -> Self
+    where
+        J: Job + Send + 'static,
+        H: Handler<J>,
+    {
+        let builder = self.handler_with(J::TASK, options, handler);
+        match J::PARAMS_SCHEMA {
+            Some(schema) => builder.params_schema(J::TASK, schema),
+            None => builder,
+        }
     }
 
     /// Sets the schema of the params of the handler `task_type`: a JSON Schema (draft 2020-12 unless its
@@ -265,76 +319,4 @@ impl fmt::Debug for Handlers {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::handler::{Ctx, HandlerError};
-
-    async fn nothing(_: Ctx, _: Value) -> Result<(), HandlerError> {
-        Ok(())
-    }
-
-    fn named(names: &[&str]) -> WorkerBuilder {
-        let urls = Worker::builder()
-            .setting("DATABASE_URL", "postgres://u@h/d")
-            .setting("AMQP_URL", "amqp://h");
-        names.iter().fold(urls, |builder, name| builder.handler(*name, nothing))
-    }
-
-    #[test]
-    fn settings_in_code_take_the_place_of_the_environment_s() {
-        let builder = named(&["a"]).pool("billing", 3).pool("mail", 2);
-        let settings = builder.setting("SEXTON_INSTANCE", "here").checked().unwrap();
-        assert_eq!(settings.pools, ["billing", "mail"]);
-        assert_eq!(settings.pool_slots, [3, 2]);
-        assert_eq!(settings.service.instance, "here");
-    }
-
-    #[test]
-    fn all_problems_are_reported_at_once() {
-        let builder = named(&["a", "b c", "a", ""]).pool("Billing", 3).setting("LEASE_MS", "soon");
-        let builder = builder.setting("LEASE", "1").setting("WORKER_POOL", "a");
-        let problems = builder.checked().unwrap_err();
-        for part in [
-            "3 problems in the environment",
-            "WORKER_POOLS = \"Billing:3\"",
-            "LEASE_MS = \"soon\"",
-            "WORKER_POOL: no such setting; did you mean WORKER_POOLS?",
-            "4 problems in the program",
-            "the setting `LEASE`: no such setting",
-        ] {
-            assert!(problems.contains(part), "no {part} in {problems}");
-        }
-        assert!(
-            problems.contains("`b c`: a task type's name")
-                && problems.contains("`a` is given twice")
-        );
-    }
-
-    #[test]
-    fn a_schema_that_is_none_is_refused_with_its_place() {
-        let good = serde_json::json!({"type": "object"});
-        assert!(named(&["a"]).params_schema("a", good.clone()).checked().is_ok());
-        let builder = named(&["a", "b", "c"])
-            .params_schema("a", r#"{"properties": {"x": {"minimum": "1"}}}"#)
-            .params_schema("b", "{")
-            .params_schema("c", good.clone())
-            .params_schema("c", good.clone())
-            .params_schema("d", good);
-        let problems = builder.checked().unwrap_err();
-        for part in [
-            "4 problems in the program",
-            "the schema of `a` is no JSON Schema: at \"/properties/x/minimum\"",
-            "the schema of `b` is no JSON: EOF",
-            "the schema of `c` is given twice",
-            "the schema of `d` is of no handler of this program",
-        ] {
-            assert!(problems.contains(part), "no {part} in {problems}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_worker_within_another_runtime_is_refused_in_words() {
-        let problems = named(&["a"]).checked().unwrap_err();
-        assert!(problems.contains("#[tokio::main]"), "{problems}");
-    }
-}
+mod tests;

@@ -31,6 +31,7 @@ pub mod testing;
 pub mod worker;
 mod write_batcher;
 
+pub use sexton_client::Job;
 pub use sqlx;
 
 pub use self::builder::{Worker, WorkerBuilder};

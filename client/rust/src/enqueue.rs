@@ -11,10 +11,28 @@ use serde_json::{Value, json};
 
 use crate::Error;
 
-/// The params of a job, and its name: what a caller and the worker's handler share.
+/// The params of a job, with its names: what a caller and the worker's handler share.
+///
+/// A caller enqueues by the job's name, and a worker's handler is that of a task type: in the jobs file each job names
+/// its task. So the type has both, and the two sides cannot differ in them. The jobs file still stands by itself:
+/// `name` and `task` there have to be these two.
+///
+/// Several jobs may have one task, and a worker has one handler for it. Implement this for one of them; to enqueue
+/// another, name it: `Enqueue::new("billing.refund").params(&charge)`.
 pub trait Job: Serialize + DeserializeOwned {
     /// The job's name.
     const NAME: &'static str;
+
+    /// The task type that the job names, by which a worker finds the handler; the job's name unless it is set.
+    ///
+    /// 1 to 100 characters of `A-Z a-z 0-9 . _ -`; a worker refuses to start with any other.
+    const TASK: &'static str = Self::NAME;
+
+    /// The JSON Schema of the params, as text; none unless it is set.
+    ///
+    /// A worker that registers a handler for the job publishes it. From then on, until no worker that runs offers it, the
+    /// database checks the params of every caller by it, also of those that do not know this type.
+    const PARAMS_SCHEMA: Option<&'static str> = None;
 }
 
 /// How long a key stands for one execution.

@@ -44,6 +44,12 @@
 //! transaction that is to be prepared (`PREPARE TRANSACTION`) must not notify: call `SET LOCAL sexton.notify = off` in it
 //! first. Do the same where many transactions commit at once, since commits that notify wait for each other.
 //!
+//! # One type for both sides
+//!
+//! A [`Job`] is the type of the params, and has the names of the job and its task. A worker written in Rust registers its
+//! handler by the same type (`Worker::builder().job(charge)` of the crate `sexton-worker`), so put it into a crate that both
+//! depend on.
+//!
 //! # Limits
 //!
 //! Keys have at most 256 bytes, params with those of the job 256 KiB and 64 levels, labels 50 entries; an execution

@@ -29,6 +29,9 @@
 //! }
 //! ```
 //!
+//! A program in Rust that enqueues shares the type of the params with its handler: see
+//! [`WorkerBuilder::job`](crate::WorkerBuilder::job).
+//!
 //! # Input and result of a handler
 //!
 //! - The job's params, deserialised into the handler's own type. Params that do not fit fail the attempt
