@@ -4,6 +4,7 @@
 //! and namespace, so that tests run in parallel and leave nothing behind. The harness provides
 //! them; the tests make the assertions.
 //!
+//! - [`charge`] is a job that a producer and a worker share by its type.
 //! - [`factory`] makes rows in any state.
 //! - [`failed`] fills a database with failures, and runs operators' queries of them.
 //! - [`demo`] is `make demo`, `make demo-clients`, `make up` and `make down`.
@@ -25,6 +26,7 @@
 //! Nothing here imitates a server, and nothing waits by sleeping: a wait is for an event, with a deadline.
 
 mod admin;
+pub mod charge;
 pub mod commit;
 pub mod database;
 pub mod demo;

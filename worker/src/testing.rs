@@ -52,6 +52,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # From a producer's test
+//!
+//! With the feature `client-testing`, `run_enqueued` makes the attempt of an execution that the test has enqueued before:
+//! what the producer wrote is what the handler reads, idempotency key included.
+
+#[cfg(feature = "client-testing")]
+mod enqueued;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,6 +75,8 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
+#[cfg(feature = "client-testing")]
+pub use self::enqueued::run_enqueued;
 pub use sexton_model::progress::Progress;
 use sexton_model::result::check;
 

@@ -2,7 +2,8 @@
 //!
 //! The execution exists if the transaction commits, and does not if it rolls back; there is nothing in between, whatever
 //! crashes. The platform's tables live in the schema `sexton` of the same database, and this crate calls its SQL functions.
-//! It computes no keys, knows no tables, and needs no connection to RabbitMQ.
+//! It computes no keys, knows no tables, and needs no connection to RabbitMQ. (The feature `testing` adds helpers for
+//! tests, which read two tables.)
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -59,6 +60,8 @@ mod client;
 mod enqueue;
 mod error;
 mod execution;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use client::{Client, Enqueued, MAX_BATCH};
 pub use enqueue::{Enqueue, IfExists, Job, UniqueFor};

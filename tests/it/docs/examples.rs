@@ -107,6 +107,16 @@ fn the_services_of_the_guides_are_those_that_the_tests_run() {
 }
 
 #[test]
+fn the_code_of_the_guide_to_enqueue_from_rust_is_compiled_and_tested() {
+    let sources = ["tests/src/charge.rs", "tests/it/enqueue/typed.rs"].map(text);
+    let shown = blocks(&text("docs/guides/enqueue-from-rust.md"), "rust example");
+    assert!(shown.len() >= 4, "only {} blocks", shown.len());
+    for block in shown {
+        assert!(sources.iter().any(|source| source.contains(&block)), "in no source:\n{block}");
+    }
+}
+
+#[test]
 fn the_examples_to_begin_with_are_accepted_and_fit_together() {
     for folder in ["examples", "examples/demo", "examples/orders"] {
         let catalogue = Catalogue::load(&root().join(folder).join("tasks.toml")).unwrap();

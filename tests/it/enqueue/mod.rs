@@ -16,6 +16,7 @@ mod refusals;
 mod services;
 mod templates;
 mod transactions;
+mod typed;
 
 use serde_json::{Value, json};
 use sexton_client::{Client, Enqueue, Enqueued, Error};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sexton_tests::charge::charge;
 use sexton_worker::handler::{HandlerOptions, Reason};
 use sexton_worker::sqlx::Connection as _;
 use sexton_worker::{Completion, Ctx, HandlerError, Worker, sqlx};
@@ -198,5 +199,6 @@ fn main() -> ExitCode {
         .handler("careless", careless)
         .handler("ship", ship)
         .params_schema("ship", PARCEL)
+        .job(charge)
         .run()
 }
