@@ -237,7 +237,8 @@ fn misfire(fields: &mut Fields<'_, '_, '_>, schedule: &Schedule) -> Misfire {
     misfire
 }
 
-/// Reads the template of the idempotency key. Its placeholders are `{job}`, `{execution_key}` and those of [`template`].
+/// Reads the template of the idempotency key. Its placeholders are `{job}`, `{execution_key}` and those of
+/// [`mod@template`].
 fn template(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
     let text = fields.text(KEY_FIELD, MAX_TEMPLATE_BYTES)?;
     if text.chars().any(char::is_control) {
