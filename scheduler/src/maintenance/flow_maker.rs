@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sexton_service::fault;
 use sexton_store::flows::make_members;
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
@@ -46,6 +47,7 @@ impl BackgroundLoop for FlowMaker {
     async fn run_once(&self, _: Now) -> Result<FlowMakerReport, LoopError> {
         let made = make_members(&self.store, MAX_BATCH_MEMBERS).await?;
         if made.is_some() {
+            fault::point("scheduler.flow_made");
             self.relay.notify_one();
         }
         Ok(FlowMakerReport { made })

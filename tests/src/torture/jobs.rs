@@ -28,8 +28,11 @@ pub(super) const STATEMENT: &str = "torture.statement";
 /// Is triggered, has an effect that must not happen twice, and a verify task that looks for it.
 pub(super) const CHARGED: &str = "torture.charged";
 
+/// Is triggered, and each of its executions begins a flow with one of [`TRIGGERED`].
+pub(super) const FLOW: &str = "torture.flow";
+
 /// All jobs.
-pub(super) const ALL: [&str; 9] = [
+pub(super) const ALL: [&str; 10] = [
     NON_OVERLAPPING,
     LOAD,
     QUEUED,
@@ -39,6 +42,7 @@ pub(super) const ALL: [&str; 9] = [
     UNSERVED,
     STATEMENT,
     CHARGED,
+    FLOW,
 ];
 
 /// Without jitter, so that the rows show an open before its time.
@@ -103,6 +107,19 @@ task = "charge"
 verify = "charged"
 pool = "victims"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.flow"
+task = "work"
+pool = "victims"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[flow]]
+job = "torture.flow"
+[[flow.member]]
+name = "then"
+job = "torture.hand"
+after = ["start"]
 "#;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 mod batches;
 mod bulks;
 mod console;
+mod flows;
 mod leftovers;
 mod overlaps;
 mod plan;

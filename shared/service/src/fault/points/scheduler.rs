@@ -101,6 +101,14 @@ pub(super) const POINTS: &[Point] = &[
         "a bulk",
     ),
     at(
+        "scheduler.flow_made",
+        Never,
+        "a scheduler makes the members of flows",
+        "it wakes the relay",
+        "members, of which those that wait for nobody have unpublished tickets",
+        "a job with a flow",
+    ),
+    at(
         "scheduler.rescued",
         Never,
         "a rescuer ends lost attempts",

@@ -21,6 +21,8 @@ enum Inside {
     ClaimedFirst,
     /// Held back until its job was free.
     Waiter,
+    /// A member of a flow.
+    Member,
     /// Taken by the relay, which hides them for half a minute.
     Taken,
     /// A ticket that was delivered and not opened.
@@ -39,6 +41,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.waiting" | "scheduler.admitting" | "scheduler.admitted" => {
             (Inside::Waiter, true)
         }
+        "scheduler.flow_made" => (Inside::Member, true),
         "scheduler.relay_taken" | "scheduler.relayed" => (Inside::Taken, true),
         "worker.received" => (Inside::InHand, false),
         "worker.opened" | "worker.ran" | "worker.let_go" => (Inside::Open, false),
@@ -58,7 +61,8 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.start_with(arena, &[("ACK_DEADLINE_MS", "500")])?;
     let feed = async |arena: &mut Arena| -> Result<()> {
         if is_triggered {
-            arena.trigger(jobs::TRIGGERED, None).await?;
+            let job = if inside == Inside::Member { jobs::FLOW } else { jobs::TRIGGERED };
+            arena.trigger(job, None).await?;
         }
         Ok(())
     };
@@ -80,6 +84,7 @@ async fn in_rows(arena: &mut Arena, target: CrashTarget<'_>, inside: Inside) -> 
               WHERE claimed_by = '{by}' AND state <> 'skipped')"
         ),
         Inside::Waiter => "e.state = 'pending' AND e.waits IS NOT NULL".to_owned(),
+        Inside::Member => format!("e.flow_id IS NOT NULL AND {}", rows::under_way()),
         Inside::Taken => "e.relay_after > now() + interval '20 seconds'".to_owned(),
         Inside::Open => {
             let me = arena.worker_id(Role::Victim).await?.unwrap_or_default();
