@@ -15,5 +15,6 @@ pub mod jobs;
 pub mod migrate;
 mod report;
 pub mod status;
+mod timeline;
 pub mod unknown_messages;
 pub mod workers;

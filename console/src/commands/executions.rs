@@ -1,6 +1,7 @@
 //! `sexton executions`: what ran, runs and will run.
 
 mod cancel;
+mod explain;
 pub(super) mod history;
 mod list_and_show;
 pub mod logs;
@@ -28,6 +29,8 @@ pub enum ExecutionsCommand {
     List(Box<List>),
     /// Show an execution: params, attempts, and operators' actions
     Show(Show),
+    /// Explain an execution: what it waits for, or what became of it, and when
+    Explain(Reference),
     /// Show the output of an attempt; with -f follow it until the execution ends
     Logs(Logs),
     /// Wait until an execution has ended or is parked as failed; fails unless it succeeded
@@ -108,6 +111,7 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
     match command {
         ExecutionsCommand::List(list) => list_and_show::list(&list, session).await,
         ExecutionsCommand::Show(arguments) => list_and_show::show(&arguments, session).await,
+        ExecutionsCommand::Explain(execution) => explain::run(&execution, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
         ExecutionsCommand::Wait(arguments) => wait::run(&arguments, session).await,
         ExecutionsCommand::Cancel(arguments) => cancel::run(&arguments, session).await,

@@ -54,6 +54,27 @@ pub async fn find(store: &Store, id: &str) -> Result<FlowDetails, OperationError
     Ok(FlowDetails { flow, all })
 }
 
+/// Says what a member waits for; `None`: its flow does not hold it up.
+pub fn describe_wait(member: &FlowMember) -> Option<String> {
+    if member.decided || member.state != "pending" {
+        return None;
+    }
+    if let Some(parked) = &member.parked {
+        return Some(format!(
+            "blocked: {} is parked; requeue or discard it ({})",
+            parked.name, parked.execution_id
+        ));
+    }
+    let when = match member.runs_when.as_str() {
+        "any_failed" => "runs if one fails of",
+        "all_done" => "waits for the ends of",
+        _ => "waits for",
+    };
+    let more = i64::from(member.waits_for) - member.waiting_on.len() as i64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("{when} {}{more}", member.waiting_on.join(", ")))
+}
+
 /// Returns the flow that an execution is a member of.
 ///
 /// # Errors

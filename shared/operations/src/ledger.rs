@@ -4,6 +4,7 @@
 //! with [`sexton_model::explain`] and renders sentences. It only reads; for a single firing it adds the timeline of
 //! its execution.
 
+pub mod execution;
 mod sentences;
 pub mod timeline;
 
@@ -200,7 +201,10 @@ pub async fn explain(
     })
 }
 
-async fn read_timeline(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
+pub(crate) async fn read_timeline(
+    store: &Store,
+    id: Uuid,
+) -> Result<Option<Vec<Event>>, StoreError> {
     let Some(execution) = executions::find(store, id).await? else { return Ok(None) };
     let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS).await?;
     let actions = operator::list_by_execution(store, id).await?;

@@ -62,8 +62,21 @@ pub struct FlowMember {
     pub after: Vec<String>,
     /// The number of those.
     pub upstream: i64,
+    /// While it is not decided: the names of those that have not ended, at most 5.
+    pub waiting_on: Vec<String>,
+    /// While it is not decided: one of those that is parked as failed.
+    pub parked: Option<ParkedMember>,
     /// How many steps it is from the first ones.
     pub depth: i32,
+}
+
+/// A member that is parked as failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ParkedMember {
+    /// Its name in the flow.
+    pub name: String,
+    /// Its execution.
+    pub execution_id: Uuid,
 }
 
 /// Which flows to list.
@@ -128,30 +141,68 @@ struct MemberRow {
     decided: bool,
     after: Vec<String>,
     upstream: i64,
+    waiting_on: Vec<String>,
+    parked_name: Option<String>,
+    parked_id: Option<Uuid>,
 }
 
 /// Returns the members of a flow, those first that others wait for, at most [`MAX_LISTED_MEMBERS`].
 pub async fn list_members(store: &Store, flow: Uuid) -> Result<Vec<FlowMember>, StoreError> {
-    let rows = sqlx::query_as!(
+    let rows = read_members(store, flow, None).await?;
+    let depths = depths(&rows);
+    let mut members: Vec<FlowMember> =
+        rows.into_iter().zip(depths).map(|(row, depth)| row.member(depth)).collect();
+    members.sort_by(|a, b| (a.depth, &a.name).cmp(&(b.depth, &b.name)));
+    Ok(members)
+}
+
+/// Returns the flow of an execution and what it is there, its depth not counted; `None`: it is no member of one.
+pub async fn find_member(
+    store: &Store,
+    execution: Uuid,
+) -> Result<Option<(Flow, FlowMember)>, StoreError> {
+    let Some(flow) = find(store, execution).await? else { return Ok(None) };
+    let member = read_members(store, flow.id, Some(execution)).await?.pop();
+    Ok(member.map(|row| (flow, row.member(0))))
+}
+
+/// Reads the members of a flow, or one of them.
+async fn read_members(
+    store: &Store,
+    flow: Uuid,
+    execution: Option<Uuid>,
+) -> Result<Vec<MemberRow>, StoreError> {
+    Ok(sqlx::query_as!(
         MemberRow,
         r#"-- members_of_flow
         SELECT s.name, s.execution_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.state, e.skip_reason,
                e.error_message, s.runs_when, s.waits_for, s.decided,
                ARRAY(SELECT u.name FROM sexton.flow_edges d JOIN sexton.flow_members u ON u.execution_id = d.upstream
                      WHERE d.downstream = s.execution_id ORDER BY u.name LIMIT 20) AS "after!",
-               (SELECT count(*) FROM sexton.flow_edges d WHERE d.downstream = s.execution_id) AS "upstream!"
-        FROM (SELECT m.* FROM sexton.flow_members m WHERE m.flow_id = $1 ORDER BY m.execution_id LIMIT $2) s
-        JOIN sexton.executions e ON e.id = s.execution_id JOIN sexton.jobs j ON j.id = e.job_id"#,
+               (SELECT count(*) FROM sexton.flow_edges d WHERE d.downstream = s.execution_id) AS "upstream!",
+               ARRAY(SELECT u.name FROM sexton.flow_edges d
+                     JOIN sexton.flow_members u ON u.execution_id = d.upstream
+                     JOIN sexton.executions x ON x.id = d.upstream
+                     WHERE NOT s.decided AND d.downstream = s.execution_id
+                       AND x.state IN ('pending', 'running', 'retrying', 'failed')
+                     ORDER BY u.name LIMIT 5) AS "waiting_on!",
+               p.name AS "parked_name?", p.execution_id AS "parked_id?"
+        FROM (SELECT m.* FROM sexton.flow_members m
+              WHERE m.flow_id = $1 AND ($3::uuid IS NULL OR m.execution_id = $3)
+              ORDER BY m.execution_id LIMIT $2) s
+        JOIN sexton.executions e ON e.id = s.execution_id JOIN sexton.jobs j ON j.id = e.job_id
+        LEFT JOIN LATERAL (
+            SELECT u.name, u.execution_id FROM sexton.flow_edges d
+            JOIN sexton.flow_members u ON u.execution_id = d.upstream
+            JOIN sexton.executions x ON x.id = d.upstream
+            WHERE NOT s.decided AND d.downstream = s.execution_id AND x.state = 'failed'
+            ORDER BY u.name LIMIT 1) p ON true"#,
         flow,
-        MAX_LISTED_MEMBERS
+        MAX_LISTED_MEMBERS,
+        execution
     )
     .fetch_all(store.with_timeout())
-    .await?;
-    let depths = depths(&rows);
-    let mut members: Vec<FlowMember> =
-        rows.into_iter().zip(depths).map(|(row, depth)| row.member(depth)).collect();
-    members.sort_by(|a, b| (a.depth, &a.name).cmp(&(b.depth, &b.name)));
-    Ok(members)
+    .await?)
 }
 
 /// Returns how many steps each member is from the first ones, as far as the rows say.
@@ -190,6 +241,11 @@ impl MemberRow {
             decided: self.decided,
             after: self.after,
             upstream: self.upstream,
+            waiting_on: self.waiting_on,
+            parked: self
+                .parked_name
+                .zip(self.parked_id)
+                .map(|(name, execution_id)| ParkedMember { name, execution_id }),
             depth,
         }
     }

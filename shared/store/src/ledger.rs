@@ -223,6 +223,21 @@ async fn list_claimed(
     Ok(rows.into_iter().map(|row| (row.scheduled_for, row.execution_key)).collect())
 }
 
+/// Returns an execution as the ledger reads it.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn find_execution(
+    store: &Store,
+    job: Uuid,
+    key: &str,
+) -> Result<Option<FiringExecution>, StoreError> {
+    // The transaction only reads: a failed rollback loses nothing.
+    let mut tx = store.begin().await?;
+    Ok(list_executions(&mut tx, job, &[key.to_owned()]).await?.remove(key))
+}
+
 async fn list_executions(
     connection: &mut PgConnection,
     job: Uuid,

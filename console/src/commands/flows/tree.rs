@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sexton_operations::flows::describe_wait;
 use sexton_operations::short_ids::ShortIds;
 use sexton_store::flows::FlowMember;
 use uuid::Uuid;
@@ -34,7 +35,7 @@ pub(in crate::commands) fn draw(members: &[FlowMember], ids: &ShortIds<Uuid>) ->
             state(member),
             Cell::new(&member.job_name),
             Cell::new(ids.get(&member.execution_id)),
-            remark(member, &by_name),
+            remark(member),
         ]);
         push_children(&mut left, &children, Some(&member.name), &prefix, member.depth + 1);
     }
@@ -69,26 +70,10 @@ fn state(member: &FlowMember) -> Cell {
     Cell::state(&member.state)
 }
 
-fn remark(member: &FlowMember, by_name: &HashMap<&str, &FlowMember>) -> Cell {
-    let above = || member.after.iter().filter_map(|name| by_name.get(name.as_str()));
-    if member.state == "pending" && !member.decided {
-        if let Some(parked) = above().find(|above| above.state == "failed") {
-            let text = format!(
-                "blocked: {} is parked; requeue or discard it ({})",
-                parked.name, parked.execution_id
-            );
-            return Cell::toned(text, Tone::Bad);
-        }
-        let names: Vec<&str> =
-            above().filter(|above| !ended(&above.state)).map(|above| above.name.as_str()).collect();
-        let when = match member.runs_when.as_str() {
-            "any_failed" => "runs if one fails of",
-            "all_done" => "waits for the ends of",
-            _ => "waits for",
-        };
-        let more = i64::from(member.waits_for) - names.len() as i64;
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        return Cell::toned(format!("{when} {}{more}", names.join(", ")), Tone::Faint);
+fn remark(member: &FlowMember) -> Cell {
+    if let Some(wait) = describe_wait(member) {
+        let tone = if member.parked.is_some() { Tone::Bad } else { Tone::Faint };
+        return Cell::toned(wait, tone);
     }
     match member.state.as_str() {
         "failed" | "discarded" | "retrying" => {
@@ -105,8 +90,4 @@ fn remark(member: &FlowMember, by_name: &HashMap<&str, &FlowMember>) -> Cell {
         }
         _ => Cell::none(),
     }
-}
-
-fn ended(state: &str) -> bool {
-    matches!(state, "succeeded" | "cancelled" | "skipped" | "discarded")
 }

@@ -10,6 +10,7 @@ use sexton_store::ledger::{MAX_FIRINGS, zone_of};
 use uuid::Uuid;
 
 use super::Explain;
+use crate::commands::timeline::timeline_table;
 use crate::failure::Failure;
 use crate::options::render_next;
 use crate::session::Session;
@@ -84,18 +85,8 @@ fn render_firing(
     );
     session.out.facts(facts)?;
     let Some(timeline) = &firing.timeline else { return Ok(()) };
-    let mut table = Table::new(&["AT", "WHAT", "ATTEMPT", "BY", ""]).single_line_rows();
-    for event in timeline {
-        table.row(vec![
-            Cell::new(precise(event.at)),
-            Cell::new(&event.event),
-            event.attempt.map_or_else(|| Cell::new(""), |number| Cell::new(number.to_string())),
-            Cell::new(event.by.as_deref().unwrap_or("")),
-            Cell::new(event.detail.as_deref().unwrap_or("")),
-        ]);
-    }
     session.out.print("")?;
-    session.out.table(table)
+    session.out.table(timeline_table(timeline))
 }
 
 fn render_no_firing(

@@ -248,7 +248,8 @@ pub fn classify_instant(at: DateTime<Utc>, history: &ScheduleHistory) -> NotAFir
     }
 }
 
-fn of_execution(execution: &ExecutionRecord) -> Disposition {
+/// Returns the disposition that an execution gives to its firing.
+pub fn of_execution(execution: &ExecutionRecord) -> Disposition {
     match execution.state {
         State::Succeeded => Disposition::Ran,
         State::Pending if execution.held => Disposition::Queued,

@@ -8,32 +8,31 @@ use sexton_store::ledger::{FiringExecution, LedgerPage};
 
 use crate::text::instant;
 
-/// Describes a firing.
-pub(super) fn describe_firing(
+/// Describes an execution by the disposition that it gives to its firing; `None` for other dispositions.
+pub(super) fn describe_execution(
     found: &Disposition,
-    at: DateTime<Utc>,
     execution: Option<&FiringExecution>,
-    actor: Option<&str>,
-    reason: Option<&str>,
-    page: &LedgerPage,
-) -> String {
+) -> Option<String> {
     let late = execution.and_then(describe_backfill).unwrap_or_default();
     let ended = || {
         let at = execution.and_then(|execution| execution.finished_at);
         at.map_or_else(String::new, |at| format!(" at {}", instant(at)))
     };
-    let by = || format!("{}{}", by_actor(actor), with_reason(reason));
-    match found {
+    Some(match found {
         Disposition::Ran => format!("it ran, and ended well{}{late}", ended()),
         Disposition::Running(State::Running) => format!("it is running{late}"),
         Disposition::Running(State::Retrying) => {
             format!("an attempt failed{}, the next one waits{late}", describe_error(execution))
         }
         Disposition::Running(_) => format!("it is claimed, and waits to be run{late}"),
-        Disposition::Queued => format!("it waits until no other execution of the job is under way{late}"),
-        Disposition::Failed => {
-            format!("it failed{}{}, and waits for an operator{late}", ended(), describe_error(execution))
+        Disposition::Queued => {
+            format!("it waits until no other execution of the job is under way{late}")
         }
+        Disposition::Failed => format!(
+            "it failed{}{}, and waits for an operator{late}",
+            ended(),
+            describe_error(execution)
+        ),
         Disposition::Discarded => {
             format!("it failed{}, and an operator gave it up{late}", describe_error(execution))
         }
@@ -45,6 +44,28 @@ pub(super) fn describe_firing(
             format!("it was cancelled{}{why}{late}", ended())
         }
         Disposition::Skipped(why) => describe_skip(why),
+        _ => return None,
+    })
+}
+
+/// Describes a firing.
+pub(super) fn describe_firing(
+    found: &Disposition,
+    at: DateTime<Utc>,
+    execution: Option<&FiringExecution>,
+    actor: Option<&str>,
+    reason: Option<&str>,
+    page: &LedgerPage,
+) -> String {
+    let by = || format!("{}{}", by_actor(actor), with_reason(reason));
+    match found {
+        Disposition::Ran
+        | Disposition::Running(_)
+        | Disposition::Queued
+        | Disposition::Failed
+        | Disposition::Discarded
+        | Disposition::Cancelled
+        | Disposition::Skipped(_) => describe_execution(found, execution).unwrap_or_default(),
         Disposition::Coalesced(Some(key)) => {
             format!("it was noticed late, and {key} ran for it and others")
         }
@@ -125,6 +146,10 @@ fn describe_skip(why: &str) -> String {
         "overlap" => "it was skipped: an earlier execution of the job was under way".to_owned(),
         "stale" => {
             "it was skipped: it would have been begun later than stale_after allows".to_owned()
+        }
+        "upstream" => {
+            "it was skipped: the members before it in its flow ended otherwise than it waits for"
+                .to_owned()
         }
         "replaced" => {
             "it was skipped: a newer firing, claimed at the same time, took its place".to_owned()

@@ -70,10 +70,9 @@ pub fn timeline(
         let why = execution.skip_reason.as_ref().map(|why| format!("{}: {why}", execution.state));
         Event { detail: Some(why.unwrap_or(execution.state.clone())), ..plain(at, "finished") }
     }));
+    let due = execution.next_attempt_at.filter(|_| !execution.is_blocked());
     events.extend(
-        execution
-            .next_attempt_at
-            .map(|at| Event { attempt: Some(execution.attempt), ..plain(at, "next_attempt") }),
+        due.map(|at| Event { attempt: Some(execution.attempt), ..plain(at, "next_attempt") }),
     );
     // The sort is stable: events of the same instant stay in the order above, in which they happened.
     events.sort_by_key(|event| event.at);
