@@ -14,7 +14,7 @@ use crate::commands::timeline::timeline_table;
 use crate::failure::Failure;
 use crate::options::render_next;
 use crate::session::Session;
-use crate::show::{Cell, Facts, Table, Tone, ago, instant, line, precise};
+use crate::show::{Cell, Facts, Table, Tone, ago, instant, line};
 
 /// The most characters of a sentence in a table.
 const MAX_WHY_CHARS: usize = 200;
