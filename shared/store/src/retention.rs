@@ -59,6 +59,8 @@ pub enum RetentionTarget {
     Bulks,
     /// Holds of catch-up that have ended.
     Holds,
+    /// Ticks of jobs that services guard.
+    Ticks,
     /// Operators' actions.
     Audit,
     /// Deleted jobs and finished one-shot jobs of which no other row is left.
@@ -67,7 +69,7 @@ pub enum RetentionTarget {
 
 impl RetentionTarget {
     /// All targets, in the order of their turns.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Executions,
         Self::OwnKeys,
         Self::Contents,
@@ -77,6 +79,7 @@ impl RetentionTarget {
         Self::RawMessages,
         Self::Bulks,
         Self::Holds,
+        Self::Ticks,
         Self::Audit,
         Self::Jobs,
     ];
@@ -93,6 +96,7 @@ impl RetentionTarget {
             Self::RawMessages => "unknown messages",
             Self::Bulks => "bulks",
             Self::Holds => "holds",
+            Self::Ticks => "ticks of guards",
             Self::Audit => "the audit",
             Self::Jobs => "jobs",
         }
@@ -204,6 +208,7 @@ pub async fn prune_batch(
             Ok(PrunedBatch { removed, is_last: removed == 0, stripped: 0 })
         }
         RetentionTarget::Holds => others::holds(store, days, limit, now).await,
+        RetentionTarget::Ticks => others::ticks(store, days, limit, now).await,
         RetentionTarget::Audit => {
             audit::forget(store, position, terms.audit_days, limit, now).await
         }

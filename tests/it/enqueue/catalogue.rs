@@ -5,7 +5,7 @@ use sexton_tests::database::TestDatabase;
 
 /// Name with arguments, result, volatility, and who may execute it. A change is a new version, with a migration that
 /// keeps what callers of the version before use.
-const CATALOGUE: [&str; 9] = [
+const CATALOGUE: [&str; 12] = [
     "cancel(job text, INOUT key text, reason text DEFAULT NULL::text, OUT execution_id uuid, OUT cancelled boolean, \
      OUT state text) → record, volatile",
     "cancel_flow(INOUT flow_id uuid, reason text DEFAULT NULL::text, OUT cancelled integer, OUT open integer) → record, \
@@ -26,6 +26,10 @@ const CATALOGUE: [&str; 9] = [
     "flow(definition jsonb, OUT flow_id uuid, OUT created boolean, OUT members integer, OUT open integer) → record, \
      volatile",
     "functions_version() → integer, immutable",
+    "guard_done(key bigint, tick timestamp with time zone, outcome text DEFAULT 'succeeded'::text, detail text DEFAULT \
+     NULL::text) → boolean, volatile",
+    "guard_try(key bigint, tick timestamp with time zone) → boolean, volatile",
+    "guard_try_xact(key bigint, tick timestamp with time zone) → boolean, volatile",
 ];
 
 #[tokio::test]

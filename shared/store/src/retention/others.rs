@@ -151,3 +151,28 @@ pub(super) async fn holds(
     .rows_affected();
     Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
 }
+
+/// Days for which a tick is kept at least: `sexton.guard_try` accepts ticks of the last day, and one whose row is gone would
+/// be run again.
+const MIN_TICK_DAYS: i32 = 2;
+
+/// Removes ticks that services took before the cut.
+pub(super) async fn ticks(
+    store: &Store,
+    days: i32,
+    limit: i64,
+    now: Now,
+) -> Result<PrunedBatch, StoreError> {
+    let removed = sqlx::query!(
+        "-- prune_ticks
+        DELETE FROM sexton.guard_ticks WHERE (key, tick) IN (
+            SELECT key, tick FROM sexton.guard_ticks WHERE began_at < $1 ORDER BY began_at LIMIT $2
+            FOR UPDATE SKIP LOCKED)",
+        days_before(read_now(store, now).await?, days.max(MIN_TICK_DAYS)),
+        limit
+    )
+    .execute(store.with_timeout())
+    .await?
+    .rows_affected();
+    Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
+}

@@ -29,7 +29,7 @@ pub enum PlatformRole {
     Service,
     /// People who use `sexton` to act: jobs, requeues, bulks.
     Operator,
-    /// Applications that enqueue, by functions alone.
+    /// Applications that enqueue, or guard their jobs, by functions alone.
     Producer,
     /// People who use `sexton` to look.
     Viewer,
@@ -91,7 +91,7 @@ impl PlatformRole {
 }
 
 /// The functions for callers in other programs. They run with the owner's rights, and check what they are given.
-const CALLERS_FUNCTIONS: [&str; 9] = [
+const CALLERS_FUNCTIONS: [&str; 12] = [
     "enqueue(text, jsonb, text, timestamptz, interval, text, text, jsonb)",
     "enqueue_many(text, jsonb)",
     "cancel(text, text, text)",
@@ -101,6 +101,9 @@ const CALLERS_FUNCTIONS: [&str; 9] = [
     "flow(jsonb)",
     "cancel_flow(uuid, text)",
     "functions_version()",
+    "guard_try(bigint, timestamptz)",
+    "guard_try_xact(bigint, timestamptz)",
+    "guard_done(bigint, timestamptz, text, text)",
 ];
 
 const VIEWER_GRANTS: [&str; 3] = [
