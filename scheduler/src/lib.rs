@@ -44,6 +44,7 @@ pub mod maintenance {
 pub mod publish {
     pub mod dispatch;
     mod in_flight;
+    mod late_marks;
     pub mod outbox;
     pub mod relay;
 }

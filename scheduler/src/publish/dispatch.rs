@@ -24,13 +24,12 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::late_marks::MARK_DELAY;
 use super::outbox::{MAX_BATCH_DURATION, Outbox, SendOutcome};
 use crate::background_loop::runner::LoopContext;
 
 /// The most batches that wait.
 const MAX_QUEUED_BATCHES: usize = 16;
-/// How long confirmed tickets wait for their mark; far shorter than the 5 s that the relay waits.
-const MARK_DELAY: Duration = Duration::from_millis(250);
 /// The most marks that wait; further ones are dropped, so that their tickets are published once more.
 const MAX_PENDING_MARKS: usize = 50_000;
 /// Batches that are published concurrently: one fills the broker's window while another is confirmed.

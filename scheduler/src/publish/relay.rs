@@ -29,6 +29,7 @@ use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex;
 
 use super::in_flight::{InFlightSend, InFlightSends};
+use super::late_marks::{LateMarks, MARK_DELAY};
 use super::outbox::{Outbox, RefusedTicket, SendOutcome};
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
@@ -61,6 +62,7 @@ pub struct Relay {
     store: Store,
     outbox: Arc<Outbox>,
     confirm_wait: Duration,
+    mark_delay: Duration,
     state: Mutex<RelayState>,
     log_throttle: LogThrottle,
 }
@@ -69,6 +71,7 @@ pub struct Relay {
 #[derive(Debug, Default)]
 struct RelayState {
     in_flight: InFlightSends,
+    late_marks: LateMarks,
     /// The last destination that was handled, if there were more.
     after: Option<Destination>,
 }
@@ -88,6 +91,8 @@ pub struct RelayReport {
     pub unreadable: usize,
     /// Tickets whose confirms have not arrived yet.
     pub under_way: usize,
+    /// Whether published tickets wait for their marks.
+    pub has_late_marks: bool,
     /// Whether another round should follow at once: for further destinations, or for one that accepts more than
     /// it got.
     pub more: bool,
@@ -108,13 +113,21 @@ impl Relay {
     /// Creates the relay; `outbox` publishes the unpublished tickets of `store`.
     pub fn new(store: Store, outbox: Arc<Outbox>) -> Self {
         let (state, log_throttle) = (Mutex::default(), LogThrottle::default());
-        Self { store, outbox, confirm_wait: CONFIRM_WAIT, state, log_throttle }
+        let (confirm_wait, mark_delay) = (CONFIRM_WAIT, MARK_DELAY);
+        Self { store, outbox, confirm_wait, mark_delay, state, log_throttle }
     }
 
     /// Sets how long a round waits for the confirms of its sends; 250 ms by default.
     #[must_use]
     pub const fn confirm_wait(mut self, confirm_wait: Duration) -> Self {
         self.confirm_wait = confirm_wait;
+        self
+    }
+
+    /// Sets how long a worker has to open a ticket before it is marked; 250 ms by default.
+    #[must_use]
+    pub const fn mark_delay(mut self, mark_delay: Duration) -> Self {
+        self.mark_delay = mark_delay;
         self
     }
 
@@ -267,7 +280,7 @@ impl BackgroundLoop for Relay {
             return Err(LoopError::BrokerUnavailable);
         }
         let mut state = self.state.lock().await;
-        let RelayState { in_flight, after } = &mut *state;
+        let RelayState { in_flight, late_marks, after } = &mut *state;
         let finding = relay::find_destinations(&self.store, after.as_ref(), MAX_DESTINATIONS, now);
         let mut destinations = with_timeout(QUERY_TIMEOUT, finding).await?;
         let (instant, next) =
@@ -293,16 +306,20 @@ impl BackgroundLoop for Relay {
         let count = taken.tickets.len() + taken.unreadable.len();
         self.send(in_flight, taken.tickets, &drained, now).await;
         self.collect_results(in_flight.collect(), instant, &mut results);
-        let (published, marked, postponed) = self.record(&mut results, now).await?;
+        let published = std::mem::take(&mut results.published);
+        let newly_published = published.len();
+        results.published = late_marks.exchange(published, self.mark_delay, Instant::now());
+        let (_, marked, postponed) = self.record(&mut results, now).await?;
         let more = next.is_some() || results.has_growing_window;
         *after = next;
         let relayed = RelayReport {
             taken: count,
-            published: earlier + published,
+            published: earlier + newly_published,
             marked: earlier_marked + marked,
             postponed: earlier_postponed + postponed,
             unreadable: taken.unreadable.len(),
             under_way: in_flight.tickets(),
+            has_late_marks: !late_marks.is_empty(),
             more,
             next_due,
         };
@@ -326,7 +343,8 @@ impl BackgroundLoop for Relay {
         if relayed.taken >= MAX_BATCH_TICKETS {
             return Pause::Exactly(FULL_BATCH_PAUSE);
         }
-        let poll = if relayed.under_way > 0 { CAREFUL_PAUSE } else { POLL_INTERVAL };
+        let is_careful = relayed.under_way > 0 || relayed.has_late_marks;
+        let poll = if is_careful { CAREFUL_PAUSE } else { POLL_INTERVAL };
         match relayed.next_due {
             Some(due) if due < poll => Pause::Due(due.max(MIN_DUE_PAUSE)),
             _ => Pause::AtMost(poll),

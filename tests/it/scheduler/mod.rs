@@ -103,7 +103,8 @@ impl Fixture {
     }
 
     fn relay(&self) -> Relay {
-        Relay::new(self.store(), Arc::clone(&self.outbox)).confirm_wait(PATIENCE)
+        let relay = Relay::new(self.store(), Arc::clone(&self.outbox)).confirm_wait(PATIENCE);
+        relay.mark_delay(Duration::ZERO)
     }
 
     async fn job(&self, job: NewJob) -> JobId {
