@@ -107,6 +107,7 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
 fn state(flow: &Flow) -> Cell {
     match (flow.ended_at, flow.failed) {
         (Some(_), _) => Cell::toned("ended", Tone::Faint),
+        (None, 0) if flow.problem.is_some() => Cell::toned("members are missing", Tone::Bad),
         (None, 0) => Cell::new("open"),
         (None, failed) => Cell::toned(format!("blocked: {failed} parked"), Tone::Bad),
     }
@@ -125,6 +126,17 @@ async fn show(flow: &Reference, session: &Session) -> Result<(), Failure> {
     facts.add("name", &flow.name);
     facts.add_optional("key", flow.key.as_ref());
     facts.cell("state", state(flow));
+    facts.add_optional(
+        "problem",
+        flow.problem.as_ref().map(|problem| {
+            let next = if flow.ended_at.is_some() {
+                "they were given up"
+            } else {
+                "tried again every minute"
+            };
+            format!("members could not be made, {next}: {problem}")
+        }),
+    );
     facts.add("members", format!("{}, of which {} have not ended", flow.members, flow.open));
     facts.add(
         "began",

@@ -60,7 +60,11 @@ pub async fn start_up(
             Ok(Err(ApplyError::Problems(problems))) => {
                 return Err(StartError::Jobs(format_problems(&problems)));
             }
-            Ok(Err(error @ (ApplyError::TooMany(_) | ApplyError::MissingMembers(_)))) => {
+            Ok(Err(
+                error @ (ApplyError::TooMany(_)
+                | ApplyError::MissingMembers(_)
+                | ApplyError::Templates(_)),
+            )) => {
                 return Err(StartError::Jobs(error.to_string()));
             }
             Err(_) => database

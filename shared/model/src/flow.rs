@@ -11,7 +11,8 @@ use crate::text_enum::text_enum;
 mod check;
 
 pub use check::{
-    MAX_EDGES, MAX_JOB_EDGES, MAX_JOB_MEMBERS, MAX_MEMBERS, MAX_NAME_BYTES, START, check_members,
+    MAX_EDGES, MAX_JOB_EDGES, MAX_JOB_FLOW_BYTES, MAX_JOB_MEMBERS, MAX_MEMBERS, MAX_NAME_BYTES,
+    START, check_members,
 };
 
 /// By which ends of its upstream members a member runs.

@@ -1,6 +1,6 @@
 //! Placeholders in the texts of a job's params and in its idempotency key: `{{ scheduled_for | date("%Y-%m") }}`.
 //!
-//! The database fills them when an execution is made, by the functions of migration 0011, which take no other white space
+//! The database fills them when an execution is made, by the functions of migration 0013, which take no other white space
 //! than blanks. Here they are read and checked, so
 //! that a file is refused whose placeholders could not be filled when its job fires.
 

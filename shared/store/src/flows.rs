@@ -1,5 +1,5 @@
 //! Flows, as operators read and cancel them. The database itself begins them and follows the ends of their members, by
-//! triggers (migration 0012).
+//! triggers (migration 0014).
 
 use std::collections::HashMap;
 
@@ -35,6 +35,8 @@ pub struct Flow {
     pub ended_at: Option<DateTime<Utc>>,
     /// Number of members that are parked as failed, and hold up those downstream.
     pub failed: i64,
+    /// Why its members could not be made yet, or were given up.
+    pub problem: Option<String>,
 }
 
 /// A member of a flow.
@@ -95,7 +97,7 @@ pub async fn list(store: &Store, filter: &FlowFilter, limit: i64) -> Result<Vec<
     Ok(sqlx::query_as!(
         Flow,
         r#"-- list_flows
-        SELECT f.id, f.name, f.key, f.created_by, f.created_at, f.members, f.open, f.ended_at,
+        SELECT f.id, f.name, f.key, f.created_by, f.created_at, f.members, f.open, f.ended_at, f.problem,
                (SELECT count(*) FROM sexton.flow_members m JOIN sexton.executions e ON e.id = m.execution_id
                 WHERE m.flow_id = f.id AND f.ended_at IS NULL AND e.state = 'failed') AS "failed!"
         FROM sexton.flows f
@@ -117,7 +119,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Flow>, StoreError> {
     Ok(sqlx::query_as!(
         Flow,
         r#"-- find_flow
-        SELECT f.id, f.name, f.key, f.created_by, f.created_at, f.members, f.open, f.ended_at,
+        SELECT f.id, f.name, f.key, f.created_by, f.created_at, f.members, f.open, f.ended_at, f.problem,
                (SELECT count(*) FROM sexton.flow_members m JOIN sexton.executions e ON e.id = m.execution_id
                 WHERE m.flow_id = f.id AND f.ended_at IS NULL AND e.state = 'failed') AS "failed!"
         FROM sexton.flows f
@@ -187,9 +189,10 @@ async fn read_members(
                        AND x.state IN ('pending', 'running', 'retrying', 'failed')
                      ORDER BY u.name LIMIT 5) AS "waiting_on!",
                p.name AS "parked_name?", p.execution_id AS "parked_id?"
-        FROM (SELECT m.* FROM sexton.flow_members m
+        -- Those first that need an operator, however large the flow is.
+        FROM (SELECT m.* FROM sexton.flow_members m JOIN sexton.executions x ON x.id = m.execution_id
               WHERE m.flow_id = $1 AND ($3::uuid IS NULL OR m.execution_id = $3)
-              ORDER BY m.execution_id LIMIT $2) s
+              ORDER BY x.state <> 'failed', m.execution_id LIMIT $2) s
         JOIN sexton.executions e ON e.id = s.execution_id JOIN sexton.jobs j ON j.id = e.job_id
         LEFT JOIN LATERAL (
             SELECT u.name, u.execution_id FROM sexton.flow_edges d

@@ -40,11 +40,12 @@ fn the_limits_of_the_page_are_those_of_the_code() {
         (
             "members of a flow",
             format!(
-                "{}, which wait for {} others in all; {} and {} of the flow of a job",
+                "{}, which wait for {} others in all; {} and {} of the flow of a job, in {} KiB of JSON",
                 with_commas(flow::MAX_MEMBERS),
                 with_commas(flow::MAX_EDGES),
                 with_commas(flow::MAX_JOB_MEMBERS),
-                with_commas(flow::MAX_JOB_EDGES)
+                with_commas(flow::MAX_JOB_EDGES),
+                flow::MAX_JOB_FLOW_BYTES / KIB
             ),
         ),
         ("placeholders of a job", with_commas(template::MAX_PLACEHOLDERS)),

@@ -1,11 +1,13 @@
 //! Programs begin flows in their own transactions.
 
-use sexton_model::retry::Decision;
+use sexton_model::retry::{Decision, Usage};
+use sexton_store::lease::AttemptFence;
 use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::Fixture;
+use crate::store::settlement;
 
 const CALL: &str = r#"SELECT flow_id FROM sexton.flow('{"name": "f", "key": "k", "members": [
     {"name": "a", "job": "the.job"}, {"name": "b", "job": "the.job", "after": ["a"]}]}')"#;
@@ -92,24 +94,72 @@ async fn a_caller_does_not_cancel_the_flow_of_a_firing() {
     assert_eq!(f.rows.state(id).await, "pending/1");
 }
 
-/// Somebody's open transaction holds the flow; a worker's batch does not wait for it, and nothing is lost.
-#[tokio::test]
-async fn a_caller_s_open_transaction_holds_up_the_ends_of_its_flow_alone() {
+/// Somebody's open transaction holds the flow; a worker's batch does not wait for it, and nothing is lost. `end` is what becomes
+/// of the member that runs: a batch of plain successes has a statement of its own.
+async fn is_held_up_alone(end: impl Fn(AttemptFence) -> Settlement, becomes: &str) {
     let f = Fixture::new().await;
     let flow = f.begin(&[super::after("a", &[]), super::after("b", &["a"])]).await;
     let other = f.rows.claim("other").await;
     let held = [f.rows.opened(f.id("a").await, 1, 0).await, f.rows.opened(other, 1, 0).await];
     let mut caller = PgConnection::connect(f.rows.db.url()).await.unwrap();
+    let cancel = sqlx::query("SELECT sexton.cancel_flow($1)").bind(flow);
+    cancel.execute(&mut caller).await.unwrap();
+    // What runs has its request since before, so that this transaction holds the flow's row and no execution.
     let mut tx = caller.begin().await.unwrap();
-    sqlx::query("SELECT sexton.cancel_flow($1)").bind(flow).execute(&mut *tx).await.unwrap();
-    let ends = held.map(|held| crate::store::settlement(held, Decision::Succeed));
+    let again = sqlx::query("SELECT sexton.cancel_flow($1)").bind(flow);
+    again.execute(&mut *tx).await.unwrap();
+    let ends = held.map(end);
     let settled = settle(f.rows.store(), &ends, super::later(1)).await.unwrap();
     assert_eq!(settled[0], SettleOutcome::Locked);
     assert!(matches!(settled[1], SettleOutcome::Done { .. }));
     tx.commit().await.unwrap();
     f.settle_again(&ends[..1]).await;
-    f.expect(&[("a", "succeeded"), ("b", "cancelled")]).await;
+    f.expect(&[("a", becomes), ("b", "cancelled")]).await;
     assert_eq!(f.open().await, (0, true));
+}
+
+#[tokio::test]
+async fn a_caller_s_open_transaction_holds_up_the_ends_of_its_flow_alone() {
+    is_held_up_alone(|held| settlement(held, Decision::Succeed), "succeeded").await;
+}
+
+#[tokio::test]
+async fn so_does_it_where_an_attempt_has_a_result() {
+    let with_result = |held| Settlement {
+        result: Some(serde_json::json!({"rows": 7})),
+        ..settlement(held, Decision::Succeed)
+    };
+    is_held_up_alone(with_result, "succeeded").await;
+}
+
+/// Two workers settle members of the same two flows, each in the other's order: neither waits for the other.
+#[tokio::test]
+async fn batches_of_the_same_flows_do_not_wait_for_one_another() {
+    let f = Fixture::new().await;
+    let mut flows = Vec::new();
+    for [first, second] in [["a", "b"], ["c", "d"]] {
+        f.begin(&[super::after(first, &[]), super::after(second, &[])]).await;
+        let (first, second) = (f.id(first).await, f.id(second).await);
+        flows.push([f.rows.opened(first, 1, 0).await, f.rows.opened(second, 1, 0).await]);
+    }
+    let fail = |held| settlement(held, Decision::Fail { used: Usage::default() });
+    let succeed = |held| settlement(held, Decision::Succeed);
+    let batches = [
+        vec![succeed(flows[0][0]), succeed(flows[1][1])],
+        vec![succeed(flows[1][0]), fail(flows[0][1])],
+    ];
+    let store = f.rows.store().clone();
+    let mut lock = PgConnection::connect(f.rows.db.url()).await.unwrap();
+    let mut holds = lock.begin().await.unwrap();
+    sqlx::query("SELECT FROM sexton.flows FOR NO KEY UPDATE").execute(&mut *holds).await.unwrap();
+    for batch in &batches {
+        let settled = settle(&store, batch, super::later(1)).await.unwrap();
+        assert_eq!(settled, [SettleOutcome::Locked, SettleOutcome::Locked], "it waits for nothing");
+    }
+    holds.commit().await.unwrap();
+    let all: Vec<Settlement> = batches.concat();
+    let settled = settle(&store, &all, super::later(1)).await.unwrap();
+    assert!(settled.iter().all(|one| matches!(one, SettleOutcome::Done { .. })), "{settled:?}");
 }
 
 impl Fixture {

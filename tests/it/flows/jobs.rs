@@ -192,8 +192,41 @@ async fn a_job_with_a_part_in_a_flow_is_not_deleted() {
 }
 
 /// By hand anything can happen; a claim goes on.
+/// Somebody has the key of a member: that flow waits and says why, and no other does.
 #[tokio::test]
-async fn a_flow_that_cannot_begin_stops_no_claim() {
+async fn a_flow_whose_members_cannot_be_made_holds_up_no_other_and_is_made_once_they_can() {
+    let console = console().await;
+    console.run(&["jobs", "trigger", "etl.extract"]).await.expect(0);
+    let id: Uuid = sqlx::query_scalar("SELECT id FROM sexton.flows")
+        .fetch_one(console.store().pool())
+        .await
+        .unwrap();
+    let key = format!("flow-{id}-load");
+    console.run(&["jobs", "trigger", "etl.load", "--key", &key]).await.expect(0);
+    console.run(&["jobs", "trigger", "etl.extract"]).await.expect(0);
+    make(&console).await;
+    let waiting =
+        "SELECT count(*) FROM sexton.flows WHERE to_make IS NOT NULL AND make_after > now()
+                   AND problem LIKE '%duplicate key%'";
+    assert_eq!(count(&console, waiting).await, 1);
+    assert_eq!(count(&console, FLOWS).await, 2);
+    assert_eq!(count(&console, "SELECT count(*) FROM sexton.flow_members").await, 3, "the other");
+    let shown = console.run(&["flows", "show", &id.to_string()]).await.expect(0);
+    assert!(shown.text().contains("tried again every minute: duplicate key"), "{}", shown.text());
+
+    let gone = "DELETE FROM sexton.executions WHERE execution_key = $1";
+    sqlx::query(gone).bind(&key).execute(console.store().pool()).await.unwrap();
+    make(&console).await;
+    assert_eq!(count(&console, waiting).await, 1, "not before the minute is over");
+    let later = "UPDATE sexton.flows SET make_after = now() WHERE to_make IS NOT NULL";
+    sqlx::query(later).execute(console.store().pool()).await.unwrap();
+    make(&console).await;
+    assert_eq!(count(&console, waiting).await, 0);
+    assert_eq!(count(&console, "SELECT count(*) FROM sexton.flow_members").await, 6);
+}
+
+#[tokio::test]
+async fn a_flow_whose_members_cannot_be_made_can_be_cancelled() {
     let console = console().await;
     sqlx::query("UPDATE sexton.jobs SET deleted_at = now(), deleted_name = name, name = '~' || id, status = 'paused',
                      paused_at = now(), next_fire_at = NULL WHERE name = 'etl.load'")
@@ -202,14 +235,93 @@ async fn a_flow_that_cannot_begin_stops_no_claim() {
         .unwrap();
     console.run(&["jobs", "trigger", "etl.extract"]).await.expect(0);
     make(&console).await;
+    let waiting = "SELECT count(*) FROM sexton.flows WHERE problem = 'there is no job etl.load'";
+    assert_eq!(count(&console, waiting).await, 1);
+    let id: Uuid = sqlx::query_scalar("SELECT id FROM sexton.flows")
+        .fetch_one(console.store().pool())
+        .await
+        .unwrap();
+    console.run(&["flows", "cancel", &id.to_string(), "--yes"]).await.expect(0);
     assert_eq!(
-        count(&console, "SELECT count(*) FROM sexton.executions WHERE state = 'pending'").await,
+        count(&console, "SELECT count(*) FROM sexton.executions WHERE state = 'cancelled'").await,
         1
     );
-    assert_eq!(
-        count(&console, "SELECT count(*) FROM sexton.flows WHERE members = 1 AND open = 1").await,
-        1
+    let ended = "SELECT count(*) FROM sexton.flows WHERE members = 1 AND ended_at IS NOT NULL AND to_make IS NULL";
+    assert_eq!(count(&console, ended).await, 1);
+}
+
+/// Two flows of one month would have the same idempotency key, and the second would be taken for a repetition.
+#[tokio::test]
+async fn a_member_whose_job_names_a_param_that_nobody_gives_is_refused_when_it_is_applied() {
+    let console = console().await;
+    let key =
+        "idempotency_key = \"load:{{ params.region }}:{{ scheduled_for | date(\\\"%Y-%m\\\") }}\"";
+    let load = "name = \"etl.load\"\ntask = \"load\"";
+    let templated = JOBS.replace(load, &format!("{load}\n{key}"));
+    assert_ne!(templated, JOBS);
+    let file = console.file("jobs.toml", &templated);
+    let refused = console.run(&["jobs", "apply", "-f", &file]).await.expect(2);
+    let message =
+        "member load of the flow of job etl.extract: job etl.load: params.region is missing";
+    assert!(refused.text().contains(message), "{}", refused.text());
+    console.run(&["jobs", "apply", "--dry-run", "-f", &file]).await.expect(2);
+    // Results come later than the key.
+    let by_result = templated.replace("results = { rows =", "results = { region = \"x\", rows =");
+    let file = console.file("jobs.toml", &by_result);
+    console.run(&["jobs", "apply", "-f", &file]).await.expect(2);
+    let given = templated.replace("results =", "params = { region = \"eu\" }\nresults =");
+    let file = console.file("jobs.toml", &given);
+    console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
+    // The member's job alone, beside a flow that is there.
+    let other = "[[job]]\nname = \"etl.report\"\nevery = \"1h\"\ntask = \"report\"\nparams = { since = \"{{ previous_scheduled_for }}\" }\n";
+    let file = console.file("other.toml", other);
+    let refused = console.run(&["jobs", "apply", "-f", &file]).await.expect(2);
+    assert!(
+        refused.text().contains("member report of the flow of job etl.extract"),
+        "{}",
+        refused.text()
     );
+}
+
+#[tokio::test]
+async fn a_job_is_not_deleted_while_a_flow_waits_for_its_members() {
+    let console = console().await;
+    console.run(&["jobs", "trigger", "etl.extract"]).await.expect(0);
+    let without = JOBS.split("[[flow]]").next().unwrap();
+    let file = console.file("jobs.toml", without);
+    console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
+    let refused =
+        console.run(&["jobs", "delete", "etl.load", "--reason", "x", "--yes"]).await.expect(2);
+    assert!(
+        refused.text().contains("is a member of the flow of etl.extract"),
+        "{}",
+        refused.text()
+    );
+    make(&console).await;
+    assert_eq!(count(&console, FLOWS).await, 1, "as it was when it began");
+}
+
+/// A start whose own key is kept for longer is stripped once its flow has ended, however long that takes.
+#[tokio::test]
+async fn what_was_kept_for_an_open_flow_is_stripped_after_its_end() {
+    let console = console().await;
+    console
+        .run(&["enqueue", "etl.extract", "--key", "o-1", "--params", "{\"a\": 1}"])
+        .await
+        .expect(0);
+    make(&console).await;
+    let end = "UPDATE sexton.executions SET state = 'succeeded', next_attempt_at = NULL, finished_at = now() - interval '50 days'
+               WHERE id IN (SELECT execution_id FROM sexton.flow_members WHERE name = ANY ($1))";
+    let stripped = async |names: &[&str]| {
+        sqlx::query(end).bind(names).execute(console.store().pool()).await.unwrap();
+        let policy = RetentionPolicy { days: 30, audit_days: None };
+        pass(console.store(), policy, &[RetentionTarget::Contents], 100, None)
+            .await
+            .unwrap()
+            .stripped
+    };
+    assert_eq!(stripped(&["start", "load"]).await, 0, "its flow is open");
+    assert_eq!(stripped(&["report"]).await, 1, "the pass of before has not gone past it");
 }
 
 #[tokio::test]

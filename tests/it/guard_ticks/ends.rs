@@ -104,8 +104,44 @@ async fn in_a_transaction_lock_and_tick_end_with_it() {
     run("BEGIN", &mut b).await;
     assert!(attempt(&mut b).await, "what was rolled back did not happen");
     run("COMMIT", &mut b).await;
+    run("BEGIN", &mut a).await;
     assert!(!attempt(&mut a).await, "it ran");
-    assert!(is_free(&mut a, KEY).await);
+    assert!(
+        is_free(&mut b, KEY).await,
+        "a late instance holds nothing, however long its transaction lasts"
+    );
+    run("ROLLBACK", &mut a).await;
+    let ended = "SELECT count(*) FROM sexton.guard_ticks WHERE outcome = 'succeeded'";
+    assert_eq!(f.count(ended).await, 1, "committed, so the work is done");
+}
+
+/// As in a program that does not commit by itself: the job's error rolls back what guard_try has written.
+#[tokio::test]
+async fn after_a_rollback_the_end_is_refused_and_the_lock_is_released() {
+    let f = Fixture::new().await;
+    let (mut a, mut b) = (f.connect().await, f.connect().await);
+    let tick = f.minute().await;
+    let mut tx = sqlx::Connection::begin(&mut a).await.unwrap();
+    assert!(guard_try(&mut tx, KEY, tick).await.unwrap());
+    tx.rollback().await.unwrap();
+    assert!(!is_free(&mut b, KEY).await, "a session's lock outlives its transaction");
+    let error = guard_done(&mut a, KEY, tick, "failed").await.unwrap_err();
+    assert_eq!(super::code(&error), "SX010");
+    assert!(is_free(&mut b, KEY).await, "a connection of a pool would keep it for ever");
+    assert!(guard_try(&mut b, KEY, tick).await.unwrap(), "nobody has run it");
+}
+
+/// As with a pool that exchanges the connection between the two calls.
+#[tokio::test]
+async fn an_end_on_another_connection_is_recorded_and_the_right_one_can_still_release_the_lock() {
+    let f = Fixture::new().await;
+    let (mut a, mut b) = (f.connect().await, f.connect().await);
+    let tick = f.minute().await;
+    assert!(guard_try(&mut a, KEY, tick).await.unwrap());
+    assert!(!guard_done(&mut b, KEY, tick, "succeeded").await.unwrap());
+    assert!(!is_free(&mut b, KEY).await);
+    assert!(!guard_done(&mut a, KEY, tick, "succeeded").await.unwrap(), "it had an end already");
+    assert!(is_free(&mut b, KEY).await);
 }
 
 /// The grants, and nothing else: a producer reads no table.

@@ -15,6 +15,8 @@ pub const MAX_EDGES: usize = 100_000;
 pub const MAX_JOB_MEMBERS: usize = 1_000;
 /// The most pairs of a job's flow.
 pub const MAX_JOB_EDGES: usize = 20_000;
+/// The largest definition of a job's flow, in bytes of JSON: each execution of the job copies it.
+pub const MAX_JOB_FLOW_BYTES: usize = 256 * 1024;
 /// The longest name of a member, in bytes.
 pub const MAX_NAME_BYTES: usize = 100;
 
@@ -55,6 +57,11 @@ pub fn check_members(members: &[Member]) -> Vec<(usize, String)> {
         && let Some(place) = find_cycle(members, &places)
     {
         problems.push((place, "it waits for itself, through others or not".to_owned()));
+    }
+    let bytes = serde_json::to_string(members).map_or(0, |text| text.len());
+    if bytes > MAX_JOB_FLOW_BYTES {
+        let text = format!("the flow has {bytes} bytes as JSON; {MAX_JOB_FLOW_BYTES} at most");
+        problems.push((0, text));
     }
     let edges: usize = members.iter().map(|member| member.after.len()).sum();
     if members.len() > MAX_JOB_MEMBERS || edges > MAX_JOB_EDGES {

@@ -42,7 +42,9 @@ pub async fn apply(
             ApplyError::TooMany(_) => {
                 InvalidRequest::Other(format!("{error}; apply them in several calls")).into()
             }
-            ApplyError::MissingMembers(_) => InvalidRequest::Other(error.to_string()).into(),
+            ApplyError::MissingMembers(_) | ApplyError::Templates(_) => {
+                InvalidRequest::Other(error.to_string()).into()
+            }
             ApplyError::Locked => OperationError::Failed(error.to_string()),
             ApplyError::Store(error) => error.into(),
         })?;

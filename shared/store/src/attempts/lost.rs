@@ -182,7 +182,8 @@ pub async fn settle(
                            e.open_token = r.token AND e.lease_until = r.lease_until
                            AND e.xmin::text::bigint = r.written_by AND pg_postmaster_start_time() = r.server
                        ELSE e.worker_id = ANY ($6) END
-              AND (e.flow_id IS NULL OR sexton.lock_flow(e.flow_id))
+              -- It names the attempt, so that no plan asks for the flows of other rows.
+              AND CASE WHEN e.attempt = r.attempt THEN e.flow_id IS NULL OR sexton.lock_flow(e.flow_id) ELSE false END
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE sexton.executions e SET

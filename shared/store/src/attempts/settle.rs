@@ -226,6 +226,8 @@ async fn run(
             CROSS JOIN LATERAL (SELECT e.replaced_by IS NOT NULL
                                        AND r.outcome IN ('succeeded', 'cancelled') AS replaced) x
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
+              -- It names the settlement, so that no plan asks for the flows of other rows.
+              AND CASE WHEN e.open_token = r.token THEN e.flow_id IS NULL OR sexton.lock_flow(e.flow_id) ELSE false END
               AND NOT ($29 AND e.replaced_by IS NOT NULL)
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (

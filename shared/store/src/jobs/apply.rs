@@ -11,6 +11,7 @@
 
 pub(super) mod cursor_placement;
 mod missing_members;
+mod templates;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -91,6 +92,9 @@ pub enum ApplyError {
     /// Flows whose members are executions of jobs that do not exist.
     #[error("{}", missing_members::describe(.0))]
     MissingMembers(Vec<(String, String)>),
+    /// Templates that could not be filled; one line for each.
+    #[error("{}", .0.join("\n"))]
+    Templates(Vec<String>),
     /// Another apply, or a planner, held its locks for too long. Try again.
     #[error("the jobs are locked by somebody else; try again")]
     Locked,
@@ -125,6 +129,10 @@ pub async fn apply(
     let missing = missing_members::find(&mut tx, request.specs).await?;
     if !missing.is_empty() {
         return Err(ApplyError::MissingMembers(missing));
+    }
+    let unfilled = templates::find_problems(&mut tx, request.specs).await?;
+    if !unfilled.is_empty() {
+        return Err(ApplyError::Templates(unfilled));
     }
     let work = decide(&request, &timetables, &jobs, fresh_id, at)?;
     let done = work.applied;

@@ -74,8 +74,8 @@ pub enum DeleteError {
         /// Their numbers.
         under_way: UnderWay,
     },
-    /// Flows have members that are its executions.
-    #[error("job {name:?} is a member of the flow of {}; change that first", .flows.join(", "))]
+    /// Flows have members that are its executions, or will have them once schedulers have made them.
+    #[error("job {name:?} is a member of the flow of {}; change that first, and let the flows end that have begun", .flows.join(", "))]
     InFlow {
         /// Its name.
         name: String,
@@ -196,10 +196,14 @@ async fn flows_with(
     name: &str,
 ) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar!(
-        "-- flows_with_job
-        SELECT name FROM sexton.jobs
+        r#"-- flows_with_job
+        SELECT name AS "name!" FROM sexton.jobs
         WHERE flow @> jsonb_build_array(jsonb_build_object('job', $2::text)) AND deleted_at IS NULL AND id <> $1
-        ORDER BY name LIMIT 5",
+        UNION
+        -- Flows that have begun, and whose members schedulers have yet to make.
+        SELECT name FROM sexton.flows
+        WHERE to_make IS NOT NULL AND to_make @> jsonb_build_array(jsonb_build_object('job', $2::text))
+        ORDER BY 1 LIMIT 5"#,
         job,
         name
     )

@@ -71,6 +71,8 @@ struct Row {
     finished_at: DateTime<Utc>,
     /// Whether it has more than its key.
     has_more: bool,
+    /// Whether its flow has not ended, so that it keeps what it has.
+    is_kept: bool,
 }
 
 /// Strips executions with a caller's own key.
@@ -93,12 +95,12 @@ pub(super) async fn strip(
         SELECT id, finished_at AS "finished_at!",
                (state <> 'discarded' AND (params <> '{}' OR result IS NOT NULL
                     OR EXISTS (SELECT FROM sexton.attempts a WHERE a.execution_id = executions.id)))
-                   AS "has_more!"
+                   AS "has_more!",
+               flow_id IS NOT NULL AND EXISTS (
+                   SELECT FROM sexton.flows f WHERE f.id = flow_id AND f.ended_at IS NULL) AS "is_kept!"
         FROM sexton.executions
         WHERE own_key AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
           AND finished_at < $1 AND (finished_at, id) > (coalesce($2::timestamptz, '-infinity'), $3)
-          AND (flow_id IS NULL OR NOT EXISTS (
-              SELECT FROM sexton.flows f WHERE f.id = flow_id AND f.ended_at IS NULL))
         ORDER BY finished_at, id LIMIT $4"#,
         days_before(now, days),
         from.at,
@@ -121,9 +123,12 @@ pub(super) async fn strip(
         return Ok(PrunedBatch { is_last: true, ..PrunedBatch::default() });
     };
     let to = Position { at: Some(last.finished_at), id: last.id, ..from };
-    let wanted: Vec<Uuid> = rows.iter().filter(|row| row.has_more).map(|row| row.id).collect();
-    let stripped = write(store, &rows, &wanted, from.left).await?;
-    *position = Position { left: from.left || stripped < wanted.len(), ..to };
+    // Those that are kept come again at a later pass, as those do that were locked.
+    let left = from.left || rows.iter().any(|row| row.has_more && row.is_kept);
+    let wanted = rows.iter().filter(|row| row.has_more && !row.is_kept);
+    let wanted: Vec<Uuid> = wanted.map(|row| row.id).collect();
+    let stripped = write(store, &rows, &wanted, left).await?;
+    *position = Position { left: left || stripped < wanted.len(), ..to };
     Ok(PrunedBatch { stripped: stripped as u64, is_last, removed: 0 })
 }
 

@@ -45,7 +45,8 @@ pub(super) async fn settle_plain(
                  AS r (id, attempt, token, exit_code) ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
               AND e.replaced_by IS NULL
-              AND (e.flow_id IS NULL OR sexton.lock_flow(e.flow_id))
+              -- It names the settlement, so that no plan asks for the flows of other rows.
+              AND CASE WHEN e.open_token = r.token THEN e.flow_id IS NULL OR sexton.lock_flow(e.flow_id) ELSE false END
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE sexton.executions e SET

@@ -27,8 +27,12 @@ pub(super) async fn find(
     }
     let rows = sqlx::query!(
         r#"-- missing_members
+        WITH there AS MATERIALIZED (
+            -- They stay until the commit.
+            SELECT j.name FROM sexton.jobs j WHERE j.name = ANY ($2) AND j.deleted_at IS NULL
+            ORDER BY j.id FOR KEY SHARE)
         SELECT DISTINCT m.flow AS "flow!", m.job AS "job!" FROM unnest($1::text[], $2::text[]) AS m (flow, job)
-        WHERE NOT EXISTS (SELECT FROM sexton.jobs j WHERE j.name = m.job AND j.deleted_at IS NULL)
+        WHERE NOT EXISTS (SELECT FROM there WHERE there.name = m.job)
         ORDER BY 1, 2 LIMIT 100"#,
         &flows,
         &members

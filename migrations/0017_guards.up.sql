@@ -42,15 +42,16 @@ BEGIN
 END
 $$;
 
--- Takes a tick: inserts its row unless it is there, and removes the key's oldest rows. Whether it inserted it.
-CREATE FUNCTION sexton.take_tick(key bigint, tick timestamptz, at timestamptz) RETURNS boolean
+-- Takes a tick: inserts its row unless it is there, and removes the key's oldest rows. Whether it inserted it. `ends_with_it`: the
+-- row is seen only if the caller's transaction, in which the job works, commits.
+CREATE FUNCTION sexton.take_tick(key bigint, tick timestamptz, at timestamptz, ends_with_it boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-    INSERT INTO sexton.guard_ticks (key, tick, began_at, began_by, backend)
+    INSERT INTO sexton.guard_ticks (key, tick, began_at, began_by, backend, finished_at, outcome)
     VALUES (take_tick.key, take_tick.tick, at,
             left(sexton.caller() || coalesce(' ' || nullif(current_setting('application_name'), ''), ''), 300),
-            pg_backend_pid())
+            pg_backend_pid(), CASE WHEN ends_with_it THEN at END, CASE WHEN ends_with_it THEN 'succeeded' END)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN false;
@@ -91,7 +92,7 @@ BEGIN
         IF NOT is_locked THEN
             RETURN false;
         END IF;
-        IF sexton.take_tick(key, tick, called_at) THEN
+        IF sexton.take_tick(key, tick, called_at, false) THEN
             RETURN true;
         END IF;
     -- A session's lock outlives the statement that fails.
@@ -107,14 +108,36 @@ END
 $$;
 
 -- The same for the caller's transaction, which holds the lock until it ends; if it rolls back, the tick is free again. For
--- connections through a pooler that gives a session to several clients in turn.
+-- connections through a pooler that gives a session to several clients in turn. A tick that is taken is seen before the lock is
+-- tried: a late instance would hold it for as long as its transaction lasts.
 CREATE FUNCTION sexton.guard_try_xact(key bigint, tick timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     called_at CONSTANT timestamptz := clock_timestamp();
 BEGIN
     PERFORM sexton.check_tick(key, tick, called_at);
-    RETURN NOT sexton.holds_lock(key) AND pg_try_advisory_xact_lock(key) AND sexton.take_tick(key, tick, called_at);
+    IF sexton.holds_lock(key)
+        OR EXISTS (SELECT FROM sexton.guard_ticks g WHERE g.key = guard_try_xact.key AND g.tick = guard_try_xact.tick) THEN
+        RETURN false;
+    END IF;
+    RETURN pg_try_advisory_xact_lock(key) AND sexton.take_tick(key, tick, called_at, true);
+END
+$$;
+
+-- Releases the lock of a key unless this session runs another tick of it. Whether it was held. An unlock outlives a transaction
+-- that fails.
+CREATE FUNCTION sexton.release_lock(key bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    IF EXISTS (
+        SELECT FROM sexton.guard_ticks g
+        WHERE g.key = release_lock.key AND g.finished_at IS NULL AND g.backend = pg_backend_pid()
+          -- Backends of before had the same process id.
+          AND g.began_at >= (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = pg_backend_pid())) THEN
+        RETURN false;
+    END IF;
+    RETURN sexton.holds_lock(release_lock.key) AND pg_advisory_unlock(release_lock.key);
 END
 $$;
 
@@ -126,6 +149,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     backend integer;
+    was_held boolean;
 BEGIN
     IF guard_done.outcome IS NULL OR guard_done.outcome NOT IN ('succeeded', 'failed', 'cancelled') THEN
         RAISE EXCEPTION 'the outcome is none of succeeded, failed, cancelled' USING ERRCODE = 'SX010',
@@ -138,17 +162,19 @@ BEGIN
                       ELSE guard_done.detail END
     WHERE g.key = guard_done.key AND g.tick = guard_done.tick AND g.finished_at IS NULL
     RETURNING g.backend INTO backend;
+    -- Also if the row is gone with a transaction that was rolled back, or was ended on another connection: a connection of a pool
+    -- would keep the lock for ever.
+    was_held := sexton.release_lock(guard_done.key);
     IF backend IS NULL AND NOT EXISTS (
         SELECT FROM sexton.guard_ticks g WHERE g.key = guard_done.key AND g.tick = guard_done.tick) THEN
         RAISE EXCEPTION 'nobody has taken the tick % of key %', guard_done.tick, guard_done.key USING ERRCODE = 'SX010',
-            HINT = 'Pass the key and the tick with which guard_try answered true.';
+            HINT = 'Pass the key and the tick with which guard_try answered true, and commit before the job begins: a rollback '
+                   'takes the tick back.';
     END IF;
-    -- A session that ends one tick twice must not release the lock that it holds for the next one.
-    RETURN coalesce(backend = pg_backend_pid(), false) AND sexton.holds_lock(guard_done.key)
-        AND pg_advisory_unlock(guard_done.key);
+    RETURN was_held AND coalesce(backend = pg_backend_pid(), false);
 END
 $$;
 
-REVOKE ALL ON FUNCTION sexton.check_tick(bigint, timestamptz, timestamptz), sexton.take_tick(bigint, timestamptz, timestamptz),
-    sexton.holds_lock(bigint), sexton.guard_try(bigint, timestamptz), sexton.guard_try_xact(bigint, timestamptz),
+REVOKE ALL ON FUNCTION sexton.check_tick(bigint, timestamptz, timestamptz), sexton.take_tick(bigint, timestamptz, timestamptz, boolean),
+    sexton.holds_lock(bigint), sexton.release_lock(bigint), sexton.guard_try(bigint, timestamptz), sexton.guard_try_xact(bigint, timestamptz),
     sexton.guard_done(bigint, timestamptz, text, text) FROM PUBLIC;

@@ -1,7 +1,35 @@
 SET LOCAL lock_timeout = '3s';
 
+-- As 0010 and 0011 made them.
+
+-- What is wrong with an enqueue apart from its params; null: nothing. `at` is when it is to run.
+CREATE OR REPLACE FUNCTION sexton.enqueue_problems(
+    key text, unique_for text, if_exists text, at timestamptz, called_at timestamptz, has_both boolean, labels jsonb)
+RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT nullif(concat_ws('; ',
+        CASE WHEN key IS NULL THEN
+                 CASE WHEN unique_for <> 'ever' OR if_exists <> 'keep' THEN 'unique_for and if_exists need a key' END
+             WHEN key !~ '[^[:space:]]' THEN 'key is empty'
+             WHEN octet_length(key) > 256 THEN 'key has more than 256 bytes'
+             WHEN key ~ '[[:cntrl:]]' THEN 'key holds a control character'
+             WHEN key ~ '^(cron|every|once)-\d{4}-' THEN 'key is that of a firing, which schedulers make' END,
+        CASE WHEN has_both THEN 'run_at and delay exclude each other'
+             WHEN at > called_at + interval '400 days' THEN 'it is to run more than 400 days from now' END,
+        CASE WHEN unique_for IN ('ever', 'open') THEN NULL
+             WHEN unique_for !~ '^[1-9][0-9]{0,7}[smhd]$' THEN 'unique_for is none of ever, open, and a period such as 1h'
+             WHEN sexton.period_seconds(unique_for) > 34560000 THEN 'unique_for is longer than 400 days'
+             WHEN octet_length(key) > 235 THEN 'key has more than 235 bytes, which leaves no room for the period' END,
+        CASE WHEN if_exists NOT IN ('keep', 'replace', 'postpone') THEN 'if_exists is none of keep, replace, postpone' END,
+        CASE WHEN labels IS NULL OR labels IN ('{}', 'null') THEN NULL
+             WHEN jsonb_typeof(labels) <> 'object' OR jsonb_path_exists(labels, '$.* ? (@.type() != "string")')
+                 THEN 'labels is not an object of texts'
+             WHEN jsonb_array_length(jsonb_path_query_array(labels, '$.keyvalue()')) > 50
+                 THEN 'labels has more than 50 entries'
+             WHEN octet_length(labels::text) > 16384 THEN 'labels has more than 16,384 bytes' END), '')
+$$;
+
 -- Enqueues executions of one job. Everything is checked before anything is inserted; all problems are reported at once.
-CREATE FUNCTION sexton.enqueue_many(job text, items jsonb)
+CREATE OR REPLACE FUNCTION sexton.enqueue_many(job text, items jsonb)
 RETURNS TABLE (ordinal integer, execution_id uuid, key text, created boolean, state text)
 LANGUAGE plpgsql SECURITY DEFINER
 -- The plans are the same for every call, and planning would take half the time of a call. A day has 24 hours.
@@ -16,7 +44,6 @@ DECLARE
     problems text[];
     code text;
     ids uuid[]; keys text[]; unique_keys text[]; own boolean[]; due timestamptz[]; merged jsonb[]; notes jsonb[];
-    filled_keys text[];
     replaces text[];
     fresh uuid[];
     met uuid[];
@@ -25,8 +52,7 @@ DECLARE
     is_new boolean := false;
     tries integer := 0;
 BEGIN
-    SELECT j.id, j.name, j.status, j.task_type, j.pool, j.target, j.params, j.idempotency_template, j.templated, j.timezone,
-           j.flow IS NOT NULL AS begins_flow,
+    SELECT j.id, j.name, j.status, j.task_type, j.pool, j.target, j.params, j.idempotency_template,
            j.overlap IN ('queue', 'replace') AS one_at_a_time,
            EXISTS (SELECT FROM sexton.offers o WHERE o.task_type = j.task_type AND o.params_schema IS NOT NULL) AS checked
     INTO target FROM sexton.jobs j WHERE j.name = enqueue_many.job AND j.deleted_at IS NULL FOR KEY SHARE OF j;
@@ -45,7 +71,8 @@ BEGIN
         schemas := sexton.schemas_in_use(target.task_type, target.pool, called_at);
     END IF;
     BEGIN
-        SELECT array_agg(c.id), array_agg(c.execution_key), array_agg(c.filled ->> 'idempotency_key'),
+        SELECT array_agg(c.id), array_agg(sexton.enqueued_key(
+                   c.key, CASE WHEN c.wrong IS NULL THEN c.unique_for ELSE 'ever' END, c.due, c.id)),
                array_agg(CASE WHEN c.unique_for = 'open' THEN c.key END),
                array_agg(c.key IS NOT NULL AND c.unique_for <> 'open'),
                array_agg(c.due), array_agg(c.params),
@@ -56,45 +83,27 @@ BEGIN
                     ELSE 'SX012' END,
                array_agg(format('item %s: %s', c.n, concat_ws('; ', c.wrong, c.excessive, c.violations)))
                    FILTER (WHERE c.wrong IS NOT NULL OR c.excessive IS NOT NULL OR c.violations IS NOT NULL)
-        INTO ids, keys, filled_keys, unique_keys, own, due, merged, notes, replaces, is_soon, code, problems
+        INTO ids, keys, unique_keys, own, due, merged, notes, replaces, is_soon, code, problems
         FROM (
-            SELECT f.*, sexton.params_problem(f.params) AS excessive,
-                   CASE WHEN f.filled ->> 'problem' IS NOT NULL THEN f.filled ->> 'problem'
-                        WHEN cardinality(schemas) > 0 THEN sexton.violations_of_all(schemas, f.params) END AS violations
+            SELECT i.*, greatest(i.at, called_at) AS due,
+                   nullif(concat_ws('; ', sexton.item_problems(i.item), sexton.enqueue_problems(
+                       i.key, i.unique_for, i.if_exists, i.at, called_at,
+                       i.item ->> 'run_at' IS NOT NULL AND i.item ->> 'delay' IS NOT NULL, i.item -> 'labels')), '') AS wrong,
+                   sexton.params_problem(i.params) AS excessive,
+                   CASE WHEN cardinality(schemas) > 0 THEN sexton.violations_of_all(schemas, i.params) END AS violations
             FROM (
-                SELECT k.*, coalesce(k.filled -> 'params', target.params || k.given) AS params
-                FROM (
-                    SELECT x.*, CASE WHEN target.templated THEN sexton.filled_execution(
-                        target.params, x.given, target.idempotency_template, sexton.template_values(
-                            target.name, target.timezone, x.execution_key, x.due, NULL, target.params || x.given)) END AS filled
-                    FROM (
-                        SELECT d.*, sexton.enqueued_key(
-                            d.key, CASE WHEN d.wrong IS NULL THEN d.unique_for ELSE 'ever' END, d.due, d.id) AS execution_key
-                        FROM (
-                            SELECT i.*, greatest(i.at, called_at) AS due,
-                                   nullif(concat_ws('; ', sexton.item_problems(i.item), sexton.enqueue_problems(
-                                       i.key, i.unique_for, i.if_exists, i.at, called_at,
-                                       i.item ->> 'run_at' IS NOT NULL AND i.item ->> 'delay' IS NOT NULL,
-                                       i.item -> 'labels')), '') AS wrong
-                            FROM (
-                                SELECT e.n::integer AS n, e.item, sexton.uuid_at(tick + e.n - 1) AS id,
-                                       e.item ->> 'key' AS key,
-                                       coalesce(e.item ->> 'unique_for', 'ever') AS unique_for,
-                                       coalesce(e.item ->> 'if_exists', 'keep') AS if_exists,
-                                       CASE WHEN jsonb_typeof(e.item -> 'params') = 'object' THEN e.item -> 'params'
-                                            ELSE '{}' END AS given,
-                                       CASE WHEN sexton.item_problems(e.item) IS NOT NULL THEN called_at
-                                            WHEN e.item ->> 'run_at' IS NOT NULL THEN (e.item ->> 'run_at')::timestamptz
-                                            WHEN e.item ->> 'delay' IS NOT NULL
-                                            THEN called_at + (e.item ->> 'delay')::interval
-                                            ELSE called_at END AS at
-                                FROM jsonb_array_elements(items) WITH ORDINALITY AS e (item, n)
-                                -- Each column is computed once.
-                                OFFSET 0) i
-                            OFFSET 0) d
-                        OFFSET 0) x
-                    OFFSET 0) k
-                OFFSET 0) f
+                SELECT e.n::integer AS n, e.item, sexton.uuid_at(tick + e.n - 1) AS id, e.item ->> 'key' AS key,
+                       coalesce(e.item ->> 'unique_for', 'ever') AS unique_for,
+                       coalesce(e.item ->> 'if_exists', 'keep') AS if_exists,
+                       CASE WHEN jsonb_typeof(e.item -> 'params') = 'object' THEN target.params || (e.item -> 'params')
+                            ELSE target.params END AS params,
+                       CASE WHEN sexton.item_problems(e.item) IS NOT NULL THEN called_at
+                            WHEN e.item ->> 'run_at' IS NOT NULL THEN (e.item ->> 'run_at')::timestamptz
+                            WHEN e.item ->> 'delay' IS NOT NULL THEN called_at + (e.item ->> 'delay')::interval
+                            ELSE called_at END AS at
+                FROM jsonb_array_elements(items) WITH ORDINALITY AS e (item, n)
+                -- Each column is computed once.
+                OFFSET 0) i
             OFFSET 0) c;
     EXCEPTION WHEN datetime_field_overflow OR invalid_datetime_format OR interval_field_overflow
         OR invalid_time_zone_displacement_value THEN
@@ -111,17 +120,16 @@ BEGIN
         WITH made AS (
             INSERT INTO sexton.executions (id, job_id, execution_key, own_key, unique_key, idempotency_key, scheduled_for,
                 state, next_attempt_at, task_type, pool, target, params, labels, claimed_by, claimed_at, relay_after,
-                waits, flow_id)
+                waits)
             SELECT f.id, target.id, f.key, f.own, f.unique_key,
-                   coalesce(f.filled_key, sexton.idempotency_key(target.idempotency_template, target.name, f.key)),
+                   sexton.idempotency_key(target.idempotency_template, target.name, f.key),
                    f.due, 'pending', f.due, target.task_type, target.pool, target.target, f.params, f.labels,
                    sexton.caller(),
                    called_at, CASE WHEN target.one_at_a_time THEN timestamptz '9999-01-01 00:00:00+00' ELSE f.due END,
                    -- What is enqueued for later is not under way until the relay, or a planner, admits it.
-                   CASE WHEN target.one_at_a_time OR f.due > called_at THEN 'turn' END,
-                   CASE WHEN target.begins_flow THEN f.id END
-            FROM unnest(ids, keys, filled_keys, own, unique_keys, due, merged, notes)
-                WITH ORDINALITY AS f (id, key, filled_key, own, unique_key, due, params, labels, n)
+                   CASE WHEN target.one_at_a_time OR f.due > called_at THEN 'turn' END
+            FROM unnest(ids, keys, own, unique_keys, due, merged, notes)
+                WITH ORDINALITY AS f (id, key, own, unique_key, due, params, labels, n)
             WHERE missing IS NULL OR f.n = ANY (missing)
             -- In one order, so that two callers never wait for each other.
             ORDER BY coalesce(f.unique_key, f.key), f.unique_key IS NULL, f.n
@@ -186,7 +194,7 @@ BEGIN
 END $$;
 
 -- Enqueues one execution, and returns one row always.
-CREATE FUNCTION sexton.enqueue(
+CREATE OR REPLACE FUNCTION sexton.enqueue(
     job text, params jsonb DEFAULT '{}', INOUT key text DEFAULT NULL, run_at timestamptz DEFAULT NULL,
     delay interval DEFAULT NULL, unique_for text DEFAULT 'ever', if_exists text DEFAULT 'keep', labels jsonb DEFAULT '{}',
     OUT execution_id uuid, OUT created boolean, OUT state text)
@@ -203,14 +211,12 @@ DECLARE
     target record;
     execution_key text;
     merged jsonb;
-    filled jsonb;
     problems text;
     excessive text;
     violations text;
 BEGIN
     params := nullif(params, 'null');
-    SELECT j.id, j.name, j.status, j.task_type, j.pool, j.target, j.params, j.idempotency_template, j.templated, j.timezone,
-           j.flow IS NOT NULL AS begins_flow,
+    SELECT j.id, j.name, j.status, j.task_type, j.pool, j.target, j.params, j.idempotency_template,
            j.overlap IN ('queue', 'replace') AS one_at_a_time,
            EXISTS (SELECT FROM sexton.offers o WHERE o.task_type = j.task_type AND o.params_schema IS NOT NULL) AS checked
     INTO target FROM sexton.jobs j WHERE j.name = enqueue.job AND j.deleted_at IS NULL FOR KEY SHARE OF j;
@@ -223,17 +229,9 @@ BEGIN
         ELSE sexton.enqueue_problems(key, unique_for, if_exists, at, called_at, run_at IS NOT NULL AND delay IS NOT NULL,
                                      labels) END;
     IF problems IS NULL THEN
-        execution_key := sexton.enqueued_key(key, unique_for, due, id);
         merged := target.params || coalesce(params, '{}');
-        IF target.templated THEN
-            filled := sexton.filled_execution(
-                target.params, coalesce(params, '{}'), target.idempotency_template, sexton.template_values(
-                    target.name, target.timezone, execution_key, due, NULL, merged));
-            merged := filled -> 'params';
-            violations := filled ->> 'problem';
-        END IF;
         excessive := sexton.params_problem(merged);
-        IF target.checked AND excessive IS NULL AND violations IS NULL THEN
+        IF target.checked AND excessive IS NULL THEN
             violations := sexton.violations_of_all(
                 sexton.schemas_in_use(target.task_type, target.pool, called_at), merged);
         END IF;
@@ -243,16 +241,16 @@ BEGIN
             USING ERRCODE = CASE WHEN problems IS NOT NULL THEN 'SX010' WHEN excessive IS NOT NULL THEN 'SX011' ELSE 'SX012' END,
             HINT = 'Nothing was enqueued. Correct what the message names, and call again.';
     END IF;
+    execution_key := sexton.enqueued_key(key, unique_for, due, id);
     INSERT INTO sexton.executions (id, job_id, execution_key, own_key, unique_key, idempotency_key, scheduled_for, state,
-        next_attempt_at, task_type, pool, target, params, labels, claimed_by, claimed_at, relay_after, waits, flow_id)
+        next_attempt_at, task_type, pool, target, params, labels, claimed_by, claimed_at, relay_after, waits)
     VALUES (id, target.id, execution_key, key IS NOT NULL AND unique_for <> 'open',
             CASE WHEN unique_for = 'open' THEN key END,
-            coalesce(filled ->> 'idempotency_key',
-                     sexton.idempotency_key(target.idempotency_template, target.name, execution_key)),
+            sexton.idempotency_key(target.idempotency_template, target.name, execution_key),
             due, 'pending', due, target.task_type, target.pool, target.target, merged,
             CASE WHEN labels NOT IN ('{}', 'null') THEN labels END, sexton.caller(), called_at,
             CASE WHEN target.one_at_a_time THEN timestamptz '9999-01-01 00:00:00+00' ELSE due END,
-            CASE WHEN target.one_at_a_time OR due > called_at THEN 'turn' END, CASE WHEN target.begins_flow THEN id END)
+            CASE WHEN target.one_at_a_time OR due > called_at THEN 'turn' END)
     ON CONFLICT DO NOTHING;
     IF FOUND THEN
         key := CASE WHEN unique_for = 'open' THEN key ELSE execution_key END;
@@ -270,7 +268,3 @@ BEGIN
         'params', coalesce(params, '{}'), 'key', key, 'run_at', due, 'unique_for', unique_for,
         'if_exists', if_exists, 'labels', labels))) m;
 END $$;
-
--- Everybody may execute a new function otherwise.
-REVOKE ALL ON FUNCTION sexton.enqueue(text, jsonb, text, timestamptz, interval, text, text, jsonb),
-    sexton.enqueue_many(text, jsonb) FROM PUBLIC;

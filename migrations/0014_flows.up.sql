@@ -19,11 +19,15 @@ CREATE TABLE sexton.flows (
     open       integer NOT NULL CHECK (open BETWEEN 0 AND members),
     ended_at   timestamptz,
     to_make    jsonb,
+    make_after timestamptz,
+    problem    text CHECK (octet_length(problem) <= 2000),
     UNIQUE (name, key),
-    CHECK ((open = 0) = (ended_at IS NOT NULL))
+    CHECK ((open = 0) = (ended_at IS NOT NULL)),
+    CHECK ((to_make IS NULL) = (make_after IS NULL))
 ) WITH (fillfactor = 50);
-CREATE INDEX flows_newest ON sexton.flows (created_at DESC, id);
-CREATE INDEX flows_to_make ON sexton.flows (created_at, id) WHERE to_make IS NOT NULL;
+CREATE INDEX flows_newest ON sexton.flows (created_at DESC, id DESC);
+CREATE INDEX flows_open ON sexton.flows (created_at DESC, id DESC) WHERE ended_at IS NULL;
+CREATE INDEX flows_to_make ON sexton.flows (make_after, id) WHERE to_make IS NOT NULL;
 
 COMMENT ON TABLE sexton.flows IS 'Executions that depend on one another. The row goes with its last member.';
 COMMENT ON COLUMN sexton.flows.id IS 'UUID version 7; the first execution''s id, if the flow is that of a job.';
@@ -35,6 +39,8 @@ COMMENT ON COLUMN sexton.flows.members IS 'Number of its members.';
 COMMENT ON COLUMN sexton.flows.open IS 'Number of members that have not ended; a failed one has not.';
 COMMENT ON COLUMN sexton.flows.ended_at IS 'When its last member ended; null: it is open.';
 COMMENT ON COLUMN sexton.flows.to_make IS 'The members that a scheduler has yet to make, as in jobs.flow; null: all are there.';
+COMMENT ON COLUMN sexton.flows.make_after IS 'When a scheduler makes them, or tries again; null: all are there.';
+COMMENT ON COLUMN sexton.flows.problem IS 'Why they could not be made, or were not; null: nothing went wrong.';
 
 CREATE TABLE sexton.flow_members (
     execution_id uuid PRIMARY KEY,
@@ -87,6 +93,17 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
         ELSE 'run' END
 $$;
 
+-- The filled execution of a member, which must have no problem: two executions with an idempotency key that lacks the param by
+-- which they differ would be repetitions of one another.
+CREATE FUNCTION sexton.filled_member(member text, job text, filled jsonb) RETURNS jsonb LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF filled ->> 'problem' IS NOT NULL THEN
+        RAISE EXCEPTION 'member % of job %: %', member, job, filled ->> 'problem' USING ERRCODE = 'SX012';
+    END IF;
+    RETURN filled;
+END $$;
+
 -- Inserts the members of a flow that has a row, and what each waits for. `first` is an execution that is a member already;
 -- `nominal` the time that their templates name.
 CREATE FUNCTION sexton.add_flow_members(
@@ -106,9 +123,9 @@ BEGIN
     t AS MATERIALIZED (
         SELECT m.*, j.id AS job_id, j.name AS job_name, j.task_type, j.pool, j.target, j.params, j.idempotency_template,
                j.overlap IN ('queue', 'replace') AS one_at_a_time,
-               CASE WHEN j.templated THEN sexton.filled_execution(
+               CASE WHEN j.templated THEN sexton.filled_member(m.name, j.name, sexton.filled_execution(
                    j.params, m.given, j.idempotency_template, sexton.template_values(
-                       j.name, j.timezone, m.execution_key, nominal, NULL, j.params || m.given)) END AS filled
+                       j.name, j.timezone, m.execution_key, nominal, NULL, j.params || m.given))) END AS filled
         FROM m JOIN sexton.jobs j ON j.name = m.item ->> 'job' AND j.deleted_at IS NULL),
     made AS (
         INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state, next_attempt_at,
@@ -138,8 +155,9 @@ END $$;
 CREATE FUNCTION sexton.begin_flow() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO sexton.flows (id, name, created_by, created_at, members, open, to_make)
-    SELECT NEW.id, j.name, NEW.claimed_by, clock_timestamp(), 1 + jsonb_array_length(j.flow), 1 + jsonb_array_length(j.flow), j.flow
+    INSERT INTO sexton.flows (id, name, created_by, created_at, members, open, to_make, make_after)
+    SELECT NEW.id, j.name, NEW.claimed_by, clock_timestamp(), 1 + jsonb_array_length(j.flow), 1 + jsonb_array_length(j.flow), j.flow,
+           clock_timestamp()
     FROM sexton.jobs j WHERE j.id = NEW.job_id AND j.flow IS NOT NULL;
     IF NOT FOUND THEN
         -- An apply has taken the flow away meanwhile.
@@ -152,7 +170,29 @@ END $$;
 CREATE TRIGGER begin_flow AFTER INSERT ON sexton.executions
     FOR EACH ROW WHEN (NEW.flow_id = NEW.id) EXECUTE FUNCTION sexton.begin_flow();
 
--- Makes the members of a flow whose row the caller has locked. Returns how many.
+-- Follows the end of the first member, if it ended before there was anybody to tell. If it ends just now, that transaction waits
+-- for the flow's row, which the caller has locked.
+CREATE FUNCTION sexton.follow_first(flow uuid) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT e.state FROM sexton.executions e WHERE e.id = flow)
+        IN ('succeeded', 'cancelled', 'skipped', 'discarded') THEN
+        PERFORM sexton.follow_ends(flow, ARRAY[flow]);
+    END IF;
+END $$;
+
+-- Gives up the members that a flow has yet to make, but for the first, which is there. The caller has locked the flow's row.
+CREATE FUNCTION sexton.give_up_members(flow uuid, why text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO sexton.flow_members (execution_id, flow_id, name, runs_when, on_discard, waits_for, decided)
+    VALUES (flow, flow, 'start', 'all_succeeded', 'skip', 0, true);
+    UPDATE sexton.flows f SET to_make = NULL, make_after = NULL, members = 1, open = 1, problem = left(why, 500)
+    WHERE f.id = flow;
+    PERFORM sexton.follow_first(flow);
+END $$;
+
+-- Makes the members of a flow whose row the caller has locked. Returns how many. What is wrong with one of them raises an error.
 CREATE FUNCTION sexton.make_members(flow_id uuid) RETURNS integer LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -171,27 +211,20 @@ BEGIN
         ORDER BY j.id FOR KEY SHARE OF j;
     SELECT string_agg(DISTINCT m.item ->> 'job', ', ') INTO missing FROM jsonb_array_elements(flow.to_make) AS m (item)
     WHERE NOT EXISTS (SELECT FROM sexton.jobs j WHERE j.name = m.item ->> 'job' AND j.deleted_at IS NULL);
-    IF missing IS NULL THEN
-        PERFORM sexton.add_flow_members(
-            flow.id, flow.id, flow.to_make, flow.created_by, flow.scheduled_for, clock_timestamp());
-        UPDATE sexton.flows f SET to_make = NULL WHERE f.id = flow.id;
-    ELSE
+    IF missing IS NOT NULL THEN
         -- An apply refuses such a flow, and a delete such a job; somebody has changed rows by hand.
-        RAISE WARNING 'the flow % of job % has its first member alone: there is no job %', flow.id, flow.name, missing;
-        INSERT INTO sexton.flow_members (execution_id, flow_id, name, runs_when, on_discard, waits_for, decided)
-        VALUES (flow.id, flow.id, 'start', 'all_succeeded', 'skip', 0, true);
-        UPDATE sexton.flows f SET to_make = NULL, members = 1, open = 1 WHERE f.id = flow.id;
+        RAISE EXCEPTION 'there is no job %', missing USING ERRCODE = 'SX001';
     END IF;
-    -- It may have ended before there was anybody to tell. If it ends just now, that transaction waits for the flow's row.
-    IF (SELECT e.state FROM sexton.executions e WHERE e.id = flow.id)
-        IN ('succeeded', 'cancelled', 'skipped', 'discarded') THEN
-        PERFORM sexton.follow_ends(flow.id, ARRAY[flow.id]);
-    END IF;
+    PERFORM sexton.add_flow_members(
+        flow.id, flow.id, flow.to_make, flow.created_by, flow.scheduled_for, clock_timestamp());
+    UPDATE sexton.flows f SET to_make = NULL, make_after = NULL, problem = NULL WHERE f.id = flow.id;
+    PERFORM sexton.follow_first(flow.id);
     RETURN jsonb_array_length(flow.to_make);
 END $$;
 
 -- Makes the members of flows that have begun, the oldest first, until there are about this many. Returns how many members
--- were made; null: no flow waits for any. A flow whose row another transaction has locked is left for the next call.
+-- were made; null: no flow waits for any. A flow whose row another transaction has locked is left for the next call. One that
+-- cannot be made says why, holds up no other, and is tried again after a minute.
 CREATE FUNCTION sexton.make_flow_members(most integer) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -200,11 +233,16 @@ DECLARE
     found_one boolean := false;
 BEGIN
     FOR flow IN
-        SELECT f.id FROM sexton.flows f WHERE f.to_make IS NOT NULL
-        ORDER BY f.created_at, f.id LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED
+        SELECT f.id FROM sexton.flows f WHERE f.to_make IS NOT NULL AND f.make_after <= clock_timestamp()
+        ORDER BY f.make_after, f.id LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED
     LOOP
         found_one := true;
-        made := made + sexton.make_members(flow);
+        BEGIN
+            made := made + sexton.make_members(flow);
+        EXCEPTION WHEN OTHERS THEN
+            UPDATE sexton.flows f SET make_after = clock_timestamp() + interval '1 minute', problem = left(SQLERRM, 500)
+            WHERE f.id = flow;
+        END;
         EXIT WHEN made >= most;
     END LOOP;
     RETURN CASE WHEN found_one THEN made END;
@@ -215,25 +253,21 @@ END $$;
 CREATE FUNCTION sexton.cancel_members(flow uuid, called_at timestamptz, OUT cancelled uuid[], OUT requested uuid[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- Locked first, and judged as they are then: one whose lease is being renewed, or whose attempt ends just now and leaves a
+    -- retry, must not be left out. No settlement waits for the flow with such a lock.
+    SELECT coalesce(array_agg(l.id) FILTER (WHERE l.state <> 'running'), '{}'),
+           coalesce(array_agg(l.id) FILTER (WHERE l.state = 'running'), '{}')
+    INTO cancelled, requested
+    FROM (
+        SELECT e.id, e.state FROM sexton.executions e JOIN sexton.flow_members m ON m.execution_id = e.id
+        WHERE m.flow_id = flow AND (e.state IN ('pending', 'retrying') OR e.state = 'running' AND NOT e.cancel_requested)
+        ORDER BY e.id FOR NO KEY UPDATE OF e) l;
     -- Counted before they end, so that the trigger has nothing to do for each of them.
-    WITH l AS MATERIALIZED (
-        SELECT e.id FROM sexton.executions e JOIN sexton.flow_members m ON m.execution_id = e.id
-        WHERE m.flow_id = flow AND e.state IN ('pending', 'retrying')
-        ORDER BY e.id FOR NO KEY UPDATE OF e),
-    c AS (
-        UPDATE sexton.flow_members m SET ended = true FROM l WHERE m.execution_id = l.id RETURNING l.id)
-    SELECT coalesce(array_agg(c.id), '{}') INTO cancelled FROM c;
+    UPDATE sexton.flow_members m SET ended = true WHERE m.execution_id = ANY (cancelled);
     UPDATE sexton.executions e SET state = 'cancelled', rev = e.rev + 1, next_attempt_at = NULL,
         finished_at = called_at, outcome = 'cancelled'
     WHERE e.id = ANY (cancelled);
-    -- A settlement that has locked one of these ends it anyway.
-    WITH l AS MATERIALIZED (
-        SELECT e.id FROM sexton.executions e JOIN sexton.flow_members m ON m.execution_id = e.id
-        WHERE m.flow_id = flow AND e.state = 'running' AND NOT e.cancel_requested
-        ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
-    r AS (
-        UPDATE sexton.executions e SET cancel_requested = true FROM l WHERE e.id = l.id RETURNING e.id)
-    SELECT coalesce(array_agg(r.id), '{}') INTO requested FROM r;
+    UPDATE sexton.executions e SET cancel_requested = true WHERE e.id = ANY (requested);
     IF requested <> '{}' AND sexton.notifies() THEN
         PERFORM pg_notify('sexton', 'cancel');
     END IF;
@@ -338,12 +372,17 @@ SET search_path = pg_catalog, pg_temp AS $$
     FROM p WHERE e.id = p.id
 $$;
 
--- Cancels a flow: what waits at once, what runs by its worker; failed members stay. Returns both kinds.
+-- Cancels a flow: what waits at once, what runs by its worker; failed members stay. Returns both kinds. Members that cannot be
+-- made are given up.
 CREATE FUNCTION sexton.end_flow(flow uuid, called_at timestamptz, OUT cancelled uuid[], OUT requested uuid[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM sexton.flows f WHERE f.id = flow FOR NO KEY UPDATE;
-    PERFORM sexton.make_members(flow);
+    BEGIN
+        PERFORM sexton.make_members(flow);
+    EXCEPTION WHEN OTHERS THEN
+        PERFORM sexton.give_up_members(flow, SQLERRM);
+    END;
     SELECT c.cancelled, c.requested INTO cancelled, requested FROM sexton.cancel_members(flow, called_at) c;
     IF cancelled <> '{}' THEN
         PERFORM sexton.follow_ends(flow, cancelled);
@@ -413,6 +452,7 @@ CREATE TRIGGER delete_members AFTER DELETE ON sexton.executions REFERENCING OLD 
 REVOKE ALL ON FUNCTION sexton.delete_members(), sexton.settle_member(), sexton.lock_flow(uuid), sexton.end_flow(uuid, timestamptz),
     sexton.wait_for_flow_of(uuid), sexton.begin_flow(),
     sexton.free_members(uuid[], timestamptz), sexton.follow_ends(uuid, uuid[]), sexton.make_flow_members(integer), sexton.make_members(uuid),
+    sexton.give_up_members(uuid, text), sexton.follow_first(uuid), sexton.filled_member(text, text, jsonb),
     sexton.cancel_members(uuid, timestamptz),
     sexton.add_flow_members(uuid, uuid, jsonb, text, timestamptz, timestamptz), sexton.flow_verdict(text, bigint, bigint)
     FROM PUBLIC;
