@@ -18,6 +18,7 @@
 
 mod build;
 pub mod crontab;
+mod days;
 pub mod kubernetes;
 mod names;
 mod policies;
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use sexton_model::cron::DayRule;
 use sexton_model::quoting::quoted;
 use sexton_model::zone::Zone;
 
@@ -105,6 +107,8 @@ pub struct Entry {
     pub schedule: String,
     /// The zone whose clocks it is about.
     pub zone: Zone,
+    /// How the other scheduler combines the day fields, if both restrict the days.
+    pub days: Option<DayRule>,
     /// By how much its firings are spread, and the remark about it.
     pub jitter: Option<(Duration, String)>,
     /// How the other scheduler deals with its runs.

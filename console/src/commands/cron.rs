@@ -7,7 +7,9 @@ pub mod stream;
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde_json::json;
-use sexton_model::cron::{Dialect, Dst, Expression, depends_on_name};
+use sexton_model::cron::{
+    DayRule, Dialect, Dst, Expression, depends_on_name, restricts_days_twice,
+};
 use sexton_model::zone::{Zone, tz_data_version};
 use sexton_operations::instants;
 use sexton_service::clock;
@@ -47,6 +49,9 @@ pub struct Next {
     /// Rule for fixed times at clock changes: vixie, skip or wall
     #[arg(long, default_value = "vixie", value_parser = parse_dst)]
     dst: Dst,
+    /// Whether both day fields must select a day, or either: both or either
+    #[arg(long, value_parser = parse_days)]
+    days: Option<DayRule>,
     /// Job from whose name H is computed
     #[arg(long, visible_alias = "salt", value_name = "NAME")]
     job: Option<String>,
@@ -59,7 +64,7 @@ pub struct Next {
     /// Also show the clock changes within two years that affect its firings
     #[arg(long, conflicts_with = "stdin")]
     anomalies: bool,
-    /// Answer each line {"id","dialect","expr","tz","dst","job","from","count"} of standard input
+    /// Answer each line {"id","dialect","expr","tz","dst","days","job","from","count"} of standard input
     #[arg(long)]
     stdin: bool,
 }
@@ -84,7 +89,7 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
     let now = clock::now();
     let from = next.from.unwrap_or(now);
     let name = next.job.as_deref().unwrap_or_default();
-    let expression = Expression::parse(text, Dialect::Any, name)
+    let expression = Expression::parse_with_days(text, Dialect::Any, name, next.days)
         .map_err(|error| Failure::Failed(error.to_string()))?;
     let firings: Vec<_> = expression.iter_after(from, next.tz, next.dst).take(next.count).collect();
     let anomalies =
@@ -94,6 +99,7 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
             "expression": text,
             "tz": next.tz.name(),
             "dst": next.dst,
+            "days": next.days,
             "job": next.job,
             "from": instant(from),
             "tz_version": tz_data_version(),
@@ -119,6 +125,12 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
     if let Some(anomalies) = anomalies {
         render_anomalies(&anomalies, next.tz, lint_horizon(from), session)?;
     }
+    if next.days.is_none() && restricts_days_twice(text) {
+        let rule = expression.day_rule().as_str();
+        session.out.print(format!(
+            "Both day fields restrict the days. As in cron, this is --days {rule}."
+        ))?;
+    }
     if next.job.is_none() && depends_on_name(text) {
         session
             .out
@@ -142,6 +154,11 @@ pub(super) fn parse_zone(name: &str) -> Result<Zone, String> {
 fn parse_dst(word: &str) -> Result<Dst, String> {
     let words = Dst::WORDS.join(", ");
     Dst::parse(word).ok_or_else(|| format!("write one of {words}"))
+}
+
+fn parse_days(word: &str) -> Result<DayRule, String> {
+    let words = DayRule::WORDS.join(", ");
+    DayRule::parse(word).ok_or_else(|| format!("write one of {words}"))
 }
 
 pub(super) fn parse_count(text: &str) -> Result<usize, String> {

@@ -70,7 +70,8 @@ pub struct Apply {
     /// Pause without confirmation
     #[arg(long)]
     yes: bool,
-    /// Refuse jobs whose params do not match the schemas of the active workers; otherwise only warn
+    /// Refuse what is otherwise only a warning: params that do not match the schemas of the active workers, and two
+    /// restricting day fields without days
     #[arg(long)]
     strict: bool,
 }

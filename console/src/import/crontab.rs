@@ -19,7 +19,7 @@ use sexton_model::zone::Zone;
 
 use super::names::{NameHints, Names};
 use super::{
-    Entry, ImportError, ImportOutcome, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES,
+    Entry, ImportError, ImportOutcome, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES, days,
     finish, policies, program,
 };
 use variables::Variables;
@@ -206,7 +206,8 @@ impl Reader<'_, '_> {
             word: &runs.word,
             marks: &[&runs.arguments, parts.schedule, user],
         });
-        let period = policies::period(&schedule, zone, &name);
+        let days = days::cron_days(&schedule);
+        let period = policies::period(&schedule, days, zone, &name);
         Ok(Entry {
             file: self.file.to_owned(),
             line,
@@ -215,6 +216,7 @@ impl Reader<'_, '_> {
             description: truncate(description, MAX_DESCRIPTION_BYTES).to_owned(),
             schedule,
             zone,
+            days,
             jitter: jitter(&delays, period),
             policies: policies::cron_policies(period),
             labels: std::collections::BTreeMap::new(),

@@ -18,7 +18,7 @@ use super::names::{NameHints, Names};
 use super::policies::{self, CronJobFields};
 use super::yaml::{self, Value};
 use super::{
-    Entry, ImportError, ImportOutcome, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES,
+    Entry, ImportError, ImportOutcome, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES, days,
     finish,
 };
 use fields::{Fields, texts};
@@ -205,7 +205,8 @@ impl Reader<'_> {
         }
         let before = [Some(service), None];
         let name = self.names.unique(NameHints { before, word: name, marks: &[] });
-        let period = policies::period(&schedule, zone, &name);
+        let days = days::kubernetes_days(&schedule);
+        let period = policies::period(&schedule, days, zone, &name);
         Some(Entry {
             file: self.file.to_owned(),
             line: document.line,
@@ -214,6 +215,7 @@ impl Reader<'_> {
             description: String::new(),
             schedule,
             zone,
+            days,
             jitter: None,
             policies: policies::kubernetes_policies(fields, period),
             labels: labels(document),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use sexton_model::cron::{Dialect, Dst, Expression};
+use sexton_model::cron::{DayRule, Dialect, Dst, Expression};
 use sexton_model::duration::format;
 use sexton_model::jobs_file::limits::{MAX_CRASHES, MISFIRE_WINDOW, TIMEOUT};
 use sexton_model::zone::Zone;
@@ -143,9 +143,14 @@ pub(super) fn kubernetes_policies(cron_job: CronJobFields, period: Option<Durati
 
 /// The shortest time between two firings, of those of two days and a hundred at most; `None` if there
 /// is one firing at most. Looks from one fixed day on, so that every import says the same.
-pub(super) fn period(expression: &str, zone: Zone, name: &str) -> Option<Duration> {
+pub(super) fn period(
+    expression: &str,
+    days: Option<DayRule>,
+    zone: Zone,
+    name: &str,
+) -> Option<Duration> {
     let from = DateTime::from_timestamp(1_768_435_199, 0)?;
-    let read = Expression::parse(expression, Dialect::Any, name).ok()?;
+    let read = Expression::parse_with_days(expression, Dialect::Any, name, days).ok()?;
     let mut firings = read.iter_after(from, zone, Dst::default());
     let first = firings.next()?;
     let (mut last, mut shortest) = (first, None);
@@ -174,12 +179,12 @@ mod tests {
             ("0 0 1 * *", Some("28d")),
             ("0 0 1 1 *", Some("365d")),
         ] {
-            let found = period(expression, Zone::UTC, "a").map(format);
+            let found = period(expression, None, Zone::UTC, "a").map(format);
             // A month is as long as the first one that is looked at.
             let found = found.map(|found| if found == "31d" { "28d".to_owned() } else { found });
             assert_eq!(found.as_deref(), expected, "{expression}");
         }
-        assert_eq!(period("0 0 30 2 *", Zone::UTC, "a"), None);
+        assert_eq!(period("0 0 30 2 *", None, Zone::UTC, "a"), None);
     }
 
     #[test]

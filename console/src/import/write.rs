@@ -136,6 +136,9 @@ pub(super) fn job(entry: &Entry, advised: bool) -> String {
     if !entry.zone.is_utc() {
         add("timezone", quoted(entry.zone.name()));
     }
+    if let Some(days) = entry.days {
+        add("days", quoted(days.as_str()));
+    }
     add("task", quoted(&entry.task));
     if !entry.labels.is_empty() {
         add("labels", table(&entry.labels));

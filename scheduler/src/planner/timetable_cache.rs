@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sexton_model::cron::{Dst, depends_on_name};
+use sexton_model::cron::{DayRule, Dst, depends_on_name};
 use sexton_model::job::{Schedule, ScheduleConstraints};
 use sexton_model::plan::{Timetable, TimetableError};
 use sexton_model::zone::Zone;
@@ -23,6 +23,7 @@ struct Key {
     expression: String,
     timezone: Zone,
     dst: Dst,
+    days: Option<DayRule>,
     /// The job's name, if the expression depends on it.
     name: Option<String>,
 }
@@ -37,6 +38,7 @@ impl TimetableCache {
             expression: expression.clone(),
             timezone: job.timezone,
             dst: job.dst,
+            days: job.days,
             name: depends_on_name(expression).then(|| job.name.clone()),
         };
         let known = self.0.get(&key).cloned();
@@ -49,7 +51,7 @@ impl TimetableCache {
     }
 
     fn parse(&mut self, key: Key, job: &DueJob) -> Result<Arc<Timetable>, TimetableError> {
-        let bare = Timetable::new(&job.name, &job.schedule, job.timezone, job.dst)?;
+        let bare = Timetable::new(&job.name, &job.schedule, job.timezone, job.dst, job.days)?;
         let bare = Arc::new(bare);
         if self.0.len() >= MAX_TIMETABLES {
             self.0.clear();
@@ -91,8 +93,15 @@ mod tests {
         let vienna = Zone::parse("Europe/Vienna").unwrap();
         assert_ne!(fires_at(&DueJob { timezone: vienna, ..job.clone() }), first);
         assert_eq!(fires_at(&job), first);
-        fires_at(&DueJob { dst: Dst::Skip, ..job });
-        assert_eq!(timetable_cache.0.len(), 4);
+        fires_at(&DueJob { dst: Dst::Skip, ..job.clone() });
+        let thirteenth = |days| {
+            let schedule = Schedule::Cron { expression: "0 8 13 * FRI".into() };
+            DueJob { schedule, days, ..job.clone() }
+        };
+        let either = fires_at(&thirteenth(Some(DayRule::Either)));
+        assert_ne!(fires_at(&thirteenth(Some(DayRule::Both))), either);
+        assert_eq!(fires_at(&thirteenth(None)), either);
+        assert_eq!(timetable_cache.0.len(), 7);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! Applying the same jobs again changes nothing, so every replica does it. They are parsed before any
 //! connection is made; problems stop the start, and all are reported at once.
 
+use chrono::{DateTime, Utc};
 use sexton_model::id::JobId;
 use sexton_model::job::JobSpec;
 use sexton_model::jobs_file::{CRON_JOBS, Problem, parse_cron_jobs};
+use sexton_model::lint::DayMeanings;
+use sexton_service::clock;
 use sexton_service::settings::SettingsErrors;
 use sexton_store::jobs::{Apply, ApplyError, apply};
 use sexton_store::{Now, Store};
@@ -22,7 +25,10 @@ pub fn parse(json: Option<&str>, prefix: Option<&str>) -> Result<Vec<JobSpec>, S
         .map_err(|problems| SettingsErrors::one(CRON_JOBS, format_problems(&problems)))
 }
 
-/// Applies the jobs to the database. The audit names `actor`.
+/// The most jobs with two meanings that the log names.
+const MAX_LOGGED_AMBIGUITIES: usize = 20;
+
+/// Applies the jobs to the database. The audit names `actor`. Warns of jobs whose expression has two meanings.
 ///
 /// # Errors
 ///
@@ -47,7 +53,22 @@ pub async fn apply_all(
         applied.created.len(),
         applied.changed.len()
     );
+    log_ambiguous_days(specs, now.unwrap_or_else(clock::now));
     Ok(())
+}
+
+/// Logs the jobs whose two day fields both restrict the days and that do not say `days`, at every start.
+fn log_ambiguous_days(specs: &[JobSpec], now: DateTime<Utc>) {
+    let ambiguous = specs.iter().filter_map(|spec| Some((spec, DayMeanings::of_job(spec, now)?)));
+    for (spec, meanings) in ambiguous.take(MAX_LOGGED_AMBIGUITIES) {
+        tracing::warn!(
+            job.name = spec.name,
+            "{CRON_JOBS}: job {}: schedule: {}; write {} into its entry",
+            spec.name,
+            meanings.describe(spec.timezone),
+            meanings.instead().replace("days = ", "\"days\": ")
+        );
+    }
 }
 
 /// Formats the problems, one per line, without the name that the headline already has.

@@ -23,7 +23,7 @@ fn now() -> DateTime<Utc> {
 fn table(expression: &str, zone: &str) -> Timetable {
     let schedule = Schedule::Cron { expression: expression.to_owned() };
     let zone = Zone::parse(zone).expect("a zone");
-    Timetable::new("billing.run", &schedule, zone, Dst::Vixie).expect("a sound expression")
+    Timetable::new("billing.run", &schedule, zone, Dst::Vixie, None).expect("a sound expression")
 }
 
 fn absences(c: &mut Criterion) {

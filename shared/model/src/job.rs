@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cron::Dst;
+use crate::cron::{DayRule, Dst};
 use crate::flow::Member;
 use crate::moment::Moment;
 use crate::pool::PoolName;
@@ -79,6 +79,8 @@ pub struct JobSpec {
     pub timezone: Zone,
     /// The policy for changes of the zone's clocks, for a cron expression.
     pub dst: Dst,
+    /// How the day fields of its cron expression are combined; `None`: as Vixie's cron does.
+    pub days: Option<DayRule>,
     /// The task type, looked up in a worker's catalogue.
     pub task_type: String,
     /// Passed to every attempt as at the claim. An object.
@@ -167,6 +169,7 @@ impl JobSpec {
             past: PastPolicy::default(),
             timezone: Zone::UTC,
             dst: Dst::default(),
+            days: None,
             task_type: task_type.into(),
             params: serde_json::Value::Object(serde_json::Map::new()),
             pool: PoolName::default_pool(),
@@ -192,7 +195,8 @@ impl JobSpec {
     /// Returns whether it has the same firings as `other` of the same name. When they become due, and how many of
     /// them may run, may differ.
     pub fn has_same_firings(&self, other: &Self) -> bool {
-        (&self.schedule, self.timezone, self.dst) == (&other.schedule, other.timezone, other.dst)
+        (&self.schedule, self.timezone, self.dst, self.days)
+            == (&other.schedule, other.timezone, other.dst, other.days)
             && self.constraints.has_same_firings(&other.constraints)
     }
 }

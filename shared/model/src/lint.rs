@@ -4,6 +4,7 @@
 //! as a whole ([`of_job`]), and about many at once ([`same_minute`]). All are functions of values and
 //! `now`, with bounded work for each job.
 
+mod day_fields;
 mod expression;
 mod job;
 mod many;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use crate::text_enum::text_enum;
 
+pub use day_fields::DayMeanings;
 pub use job::{MIN_RUNS, RunTimes, of_expression, of_job};
 pub use many::{DEFAULT_SAME_MINUTE_JOBS, same_minute};
 
@@ -49,7 +51,7 @@ pub enum Code {
     Unreadable,
     /// Nothing matches within 100 years.
     NeverFires,
-    /// Both day fields are restricted, and which of the two rules combines them is a surprise.
+    /// Both day fields restrict the days, and the job does not say `days`.
     DayFields,
     /// Every minute of some hours, where perhaps one was intended.
     EveryMinute,

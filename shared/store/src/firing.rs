@@ -38,8 +38,8 @@ use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 pub use clock::{ClockJump, ClockReading};
 use due::DueRow;
-pub(crate) use due::rate;
 pub use due::{DueJob, DueJobs, FailingJob, UnreadableJob};
+pub(crate) use due::{day_rule, rate};
 pub use held_firings::{HeldRun, list_due_now, list_held_jobs, list_held_runs};
 pub use under_way::Replaced;
 
@@ -209,7 +209,7 @@ impl<'c> ClaimTransaction<'c> {
         let rows = sqlx::query_as!(
             DueRow,
             r#"-- due_jobs
-            SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at,
+            SELECT id, name, schedule_kind, schedule_expression, timezone, dst, days, start_at,
                    end_at, exclude, jitter_ms, max_runs, runs_used, next_nominal_at, planned_until,
                    tz_version, task_type, target,
                    params::text AS "params!", pool, idempotency_template, templated, overlap, misfire_policy,

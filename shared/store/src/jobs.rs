@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
 use crate::error::parse_column;
-use crate::firing::rate;
+use crate::firing::{day_rule, rate};
 use crate::{Store, StoreError};
 
 pub use apply::{Applied, Apply, ApplyError, ChangedJob, MAX_APPLIED_JOBS, apply};
@@ -48,6 +48,7 @@ pub struct Job {
     pub schedule_expression: Option<String>,
     pub timezone: String,
     pub dst: String,
+    pub days: Option<String>,
     pub start_at: Option<String>,
     pub end_at: Option<String>,
     pub exclude: Vec<String>,
@@ -113,6 +114,7 @@ impl Job {
             past: PastPolicy::default(),
             timezone: parse_column("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
             dst: parse_column("jobs.dst", &self.dst, Dst::parse)?,
+            days: day_rule(self.days.as_deref())?,
             task_type: self.task_type.clone(),
             params: self.params.clone(),
             pool: parse_column("jobs.pool", &self.pool, |text| text.parse().ok())?,
@@ -320,7 +322,7 @@ async fn read(
     Ok(sqlx::query_as!(
         Job,
         r#"-- read_jobs
-        SELECT id, coalesce(deleted_name, name) AS "name!", description, target, schedule_kind, schedule_expression, timezone, dst,
+        SELECT id, coalesce(deleted_name, name) AS "name!", description, target, schedule_kind, schedule_expression, timezone, dst, days,
                start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool, overlap,
                misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,

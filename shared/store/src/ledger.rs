@@ -155,8 +155,8 @@ async fn read_standing(
 }
 
 /// Reads the newest revisions of a job. A revision is the job's row with the columns that it had: columns that an
-/// older version did not record have their current values, except the terms, which decide what was a firing and are
-/// empty then.
+/// older version did not record have their current values, except `days` and the terms, which decide what was a firing
+/// and are empty then.
 pub(crate) async fn read_revisions(
     connection: &mut PgConnection,
     job: Uuid,
@@ -164,7 +164,7 @@ pub(crate) async fn read_revisions(
     let rows = sqlx::query!(
         r#"-- revisions_of_job
         SELECT r.revision, r.valid_from,
-               to_jsonb(jsonb_populate_record(j, '{"start_at": null, "end_at": null, "exclude": [],
+               to_jsonb(jsonb_populate_record(j, '{"days": null, "start_at": null, "end_at": null, "exclude": [],
                    "jitter_ms": null, "max_runs": null}'::jsonb || r.definition)) || jsonb_build_object(
                    'params', '{}'::jsonb, 'name', coalesce(j.deleted_name, j.name)) AS "job!"
         FROM sexton.job_revisions r JOIN sexton.jobs j ON j.id = r.job_id

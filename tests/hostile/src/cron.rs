@@ -1,7 +1,9 @@
 //! A cron expression: one line of text, then its zone and its job's name, each after a unit separator (0x1f).
 
 use chrono::{DateTime, Months, TimeDelta, Timelike, Utc};
-use sexton_model::cron::{CronError, Dialect, Dst, Expression, MAX_ECHO_BYTES};
+use sexton_model::cron::{
+    CronError, DayRule, Dialect, Dst, Expression, MAX_ECHO_BYTES, restricts_days_twice,
+};
 use sexton_model::job::Schedule;
 use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
@@ -11,6 +13,7 @@ use crate::error_text;
 const MAX_ERROR_BYTES: usize = 300;
 
 const DSTS: [Dst; 3] = [Dst::Vixie, Dst::Skip, Dst::Wall];
+const RULES: [DayRule; 2] = [DayRule::Both, DayRule::Either];
 
 pub(crate) fn run(input: &[u8]) {
     let input = String::from_utf8_lossy(input);
@@ -35,6 +38,7 @@ pub(crate) fn run(input: &[u8]) {
         assert_eq!(six, expression);
     }
     in_other_words(text, name, &expression);
+    with_days(text, name, &expression);
     for from in instants() {
         for dst in DSTS {
             firings(&expression, from, Zone::UTC, dst);
@@ -42,7 +46,7 @@ pub(crate) fn run(input: &[u8]) {
         }
         soon_or_never(&expression, from);
     }
-    as_a_schedule(text, name, zone, &expression);
+    as_a_schedule(text, name, zone, None, &expression);
 }
 
 /// The zone of that name, or one that the name's bytes choose, so that any bytes test some zone.
@@ -77,6 +81,27 @@ fn in_other_words(text: &str, name: &str, expression: &Expression) {
     }
 }
 
+/// A rule for the day fields decides exactly where both restrict the days; otherwise it changes nothing.
+fn with_days(text: &str, name: &str, expression: &Expression) {
+    let read = RULES.map(|rule| {
+        assert_eq!(DayRule::parse(rule.as_str()), Some(rule));
+        Expression::parse_with_days(text, Dialect::Any, name, Some(rule)).expect("the same text")
+    });
+    if restricts_days_twice(text) {
+        assert_eq!(read.map(|expression| expression.day_rule()), RULES);
+        assert!(read.contains(expression));
+        for from in instants() {
+            let [both, either] = read.map(|read| read.next_after(from, Zone::UTC, Dst::default()));
+            assert!(both.is_none_or(|both| either.is_some_and(|either| either <= both)));
+        }
+    } else {
+        assert_eq!(read, [*expression; 2]);
+    }
+    for (read, rule) in read.into_iter().zip(RULES) {
+        as_a_schedule(text, name, Zone::UTC, Some(rule), &read);
+    }
+}
+
 fn instants() -> [DateTime<Utc>; 4] {
     let at = |seconds| DateTime::from_timestamp(seconds, 999_999_999).expect("an instant");
     // Before 1970, in a leap year at the end of a winter, at the end of a century without one, and
@@ -105,7 +130,13 @@ fn soon_or_never(expression: &Expression, from: DateTime<Utc>) {
 }
 
 /// The schedule fires at the same instants after a round trip through the database's columns.
-fn as_a_schedule(text: &str, name: &str, zone: Zone, expression: &Expression) {
+fn as_a_schedule(
+    text: &str,
+    name: &str,
+    zone: Zone,
+    days: Option<DayRule>,
+    expression: &Expression,
+) {
     let schedule = Schedule::Cron { expression: text.to_owned() };
     let (kind, column) = schedule.to_columns();
     let again = Schedule::from_columns(kind, column.as_deref()).expect("what was written");
@@ -114,7 +145,7 @@ fn as_a_schedule(text: &str, name: &str, zone: Zone, expression: &Expression) {
     for dst in DSTS {
         assert_eq!(Dst::parse(dst.as_str()), Some(dst));
         let timetable =
-            Timetable::new(name, &again, zone, dst).expect("an expression that was read");
+            Timetable::new(name, &again, zone, dst, days).expect("an expression that was read");
         let from = DateTime::UNIX_EPOCH;
         assert_eq!(timetable.next_after(from), expression.next_after(from, zone, dst));
     }

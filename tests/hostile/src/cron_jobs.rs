@@ -37,7 +37,10 @@ fn written_and_read_again(jobs: &[JobSpec]) {
             let Schedule::Cron { expression } = &job.schedule else {
                 panic!("a schedule of another kind")
             };
-            (job.name.clone(), json!({"schedule": expression, "lockKey": job.lock_key}))
+            (
+                job.name.clone(),
+                json!({"schedule": expression, "days": job.days, "lockKey": job.lock_key}),
+            )
         })
         .collect();
     assert_eq!(entries.len(), jobs.len(), "a name twice");

@@ -36,6 +36,9 @@ fn job(job: &JobSpec) -> String {
     text("timezone", job.timezone.name());
     if matches!(job.schedule, Schedule::Cron { .. }) {
         text("dst", job.dst.as_str());
+        if let Some(days) = job.days {
+            text("days", days.as_str());
+        }
     }
     for (name, value) in [("target", &job.target), ("idempotency_key", &job.idempotency_template)] {
         if let Some(value) = value {

@@ -17,6 +17,7 @@ async fn applying_twice_changes_nothing_the_second_time() {
     assert_eq!(
         keys(&first),
         [
+            "ambiguous_days",
             "changed",
             "created",
             "dry_run",
@@ -278,6 +279,7 @@ async fn every_field_of_a_job_comes_back_as_it_was_applied() {
     spec.labels.insert("group".into(), "billing".into());
     spec.timezone = sexton_model::zone::Zone::parse("Australia/Lord_Howe").unwrap();
     spec.dst = sexton_model::cron::Dst::Wall;
+    spec.days = Some(sexton_model::cron::DayRule::Either);
     let request = Apply { specs: &[spec], actor: "t", dry_run: false, prune: false };
     let fresh = || JobId::new(Uuid::now_v7());
     apply(console.store(), request, fresh, None).await.unwrap();

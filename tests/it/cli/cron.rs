@@ -14,7 +14,7 @@ async fn cron_next_lists_firings_without_a_server() {
     assert_eq!(
         ended.json(),
         json!({
-            "expression": "0 8 * * MON", "tz": "UTC", "dst": "vixie", "job": null,
+            "expression": "0 8 * * MON", "tz": "UTC", "dst": "vixie", "days": null, "job": null,
             "from": "2026-01-01T00:00:00Z", "tz_version": tz_data_version(),
             "next": ["2026-01-05T08:00:00Z", "2026-01-12T08:00:00Z"],
         })

@@ -10,6 +10,7 @@ mod bulks;
 mod catch_up;
 mod completions;
 mod cron;
+mod day_rules;
 mod edits;
 mod enqueue;
 mod executions;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use sexton_console::import::{self, crontab};
-use sexton_model::cron::{Dialect, Dst, Expression};
+use sexton_model::cron::{DayRule, Dialect, Dst, Expression};
 use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::id::AttemptNumber;
 use sexton_model::jobs_file;
@@ -147,6 +147,22 @@ fn the_expressions_of_the_cron_page_are_accepted_and_refused_as_it_says() {
     }
     for (expression, why) in rows(between(&document, "refused")) {
         assert!(Expression::parse(&expression, Dialect::Any, "").is_err(), "{expression}: {why}");
+    }
+}
+
+#[test]
+fn the_day_fields_select_the_days_that_the_cron_page_says() {
+    let document = text("docs/reference/cron.md");
+    let from: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
+    for (expression, row) in rows(between(&document, "days")) {
+        let expected: Vec<&str> = row.split('|').map(str::trim).collect();
+        let firings = [Some(DayRule::Both), Some(DayRule::Either), None].map(|days| {
+            Expression::parse_with_days(&expression, Dialect::Any, "", days)
+                .unwrap()
+                .next_after(from, Zone::UTC, Dst::default())
+                .map_or("never".to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
+        });
+        assert_eq!(firings[..], expected, "{expression}");
     }
 }
 

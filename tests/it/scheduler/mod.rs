@@ -11,6 +11,7 @@ mod admission;
 mod catch_up_hold;
 mod claim_lead;
 mod claiming;
+mod day_rules;
 mod dispatching;
 mod failure_pause;
 mod ledger;

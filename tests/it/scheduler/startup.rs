@@ -58,6 +58,30 @@ async fn jobs_of_the_environment_are_applied_once_however_often_it_starts() {
 }
 
 #[tokio::test]
+async fn a_job_of_the_environment_whose_day_fields_mean_two_things_is_logged_with_both() {
+    let platform = Platform::new().await.unwrap();
+    let jobs = r#"{"thirteenth": {"schedule": "0 0 13 * FRI"},
+                   "stated": {"schedule": "0 0 13 * FRI", "days": "both"}}"#;
+    let mut scheduler = platform.start_scheduler("s1", &[("CRON_JOBS", jobs)]).unwrap();
+    scheduler.ready().await;
+    let log = scheduler.log();
+    for part in [
+        "CRON_JOBS: job thirteenth: schedule: both day fields restrict the days",
+        "a day fires that either selects (",
+        "not only one that both select (Fri ",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert!(!log.contains("job stated"), "{log}");
+    let days: Vec<Option<String>> =
+        sqlx::query_scalar("SELECT days FROM sexton.jobs ORDER BY name")
+            .fetch_all(platform.store().pool())
+            .await
+            .unwrap();
+    assert_eq!(days, [Some("both".to_owned()), None]);
+}
+
+#[tokio::test]
 async fn jobs_that_never_fire_stop_the_start_and_are_all_named() {
     let db = TestDatabase::create().await.unwrap();
     let (_, database) = reachability();

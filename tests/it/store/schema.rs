@@ -2,6 +2,7 @@
 
 use sexton_model::state::{Cause, State, next};
 use sexton_tests::database::{TestDatabase, migrator};
+use sexton_tests::factory::NewJob;
 
 use super::{Fixture, at, request};
 
@@ -113,6 +114,24 @@ async fn migrations_go_down_and_up_again_and_twice_changes_nothing() {
     .unwrap();
     assert_eq!(left, 0);
     assert!(db.store().check_schema().await.is_err());
+    assert!(db.store().migrate().await.unwrap() > 0);
+    db.store().check_schema().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_schema_goes_back_to_one_without_days_only_if_no_job_has_days() {
+    let db = TestDatabase::create().await.unwrap();
+    NewJob::new("a.b").insert(db.pool()).await.unwrap();
+    let set = async |days: Option<&str>| {
+        let update = sqlx::query("UPDATE sexton.jobs SET days = $1").bind(days);
+        update.execute(db.pool()).await.unwrap();
+    };
+    set(Some("both")).await;
+    let migrator = migrator().await.unwrap();
+    let refused = migrator.undo(db.pool(), 17).await.unwrap_err();
+    assert!(refused.to_string().contains("some jobs have days"), "{refused}");
+    set(None).await;
+    migrator.undo(db.pool(), 17).await.unwrap();
     assert!(db.store().migrate().await.unwrap() > 0);
     db.store().check_schema().await.unwrap();
 }

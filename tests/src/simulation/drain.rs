@@ -150,8 +150,9 @@ impl Simulation<'_> {
                     .bind(job.id)
                     .fetch_one(self.store.pool())
                     .await?;
-            let timetable = Timetable::new(job.name, &job.schedule, Zone::UTC, Dst::default())
-                .map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
+            let timetable =
+                Timetable::new(job.name, &job.schedule, Zone::UTC, Dst::default(), None)
+                    .map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
             let mut firing = Some(first);
             while let Some(at) = firing.filter(|at| *at < cursor) {
                 let counted =

@@ -61,7 +61,8 @@ impl Plans {
     pub(super) fn new(policy: MisfirePolicy) -> Self {
         let hourly = Schedule::Every { period: Duration::from_hours(1), phase: Duration::ZERO };
         #[expect(clippy::expect_used, reason = "a constant")]
-        let timetable = Timetable::new("a", &hourly, Zone::UTC, Dst::default()).expect("hourly");
+        let timetable =
+            Timetable::new("a", &hourly, Zone::UTC, Dst::default(), None).expect("hourly");
         let due = |cursor: usize, held| PlanInput {
             timetable: &timetable,
             overlap: Overlap::Allow,

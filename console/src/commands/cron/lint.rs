@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{Value, json};
-use sexton_model::cron::Dst;
+use sexton_model::cron::{DayRule, Dst};
 use sexton_model::lint::{DEFAULT_SAME_MINUTE_JOBS, Finding, Severity, of_expression};
 use sexton_model::zone::Zone;
 use sexton_service::clock;
 
-use super::{parse_dst, parse_instant, parse_zone};
+use super::{parse_days, parse_dst, parse_instant, parse_zone};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -43,6 +43,9 @@ pub struct Lint {
     /// Rule for fixed times of the expression at clock changes: vixie, skip or wall
     #[arg(long, default_value = "vixie", value_parser = parse_dst)]
     dst: Dst,
+    /// Whether both day fields of the expression must select a day, or either: both or either
+    #[arg(long, value_parser = parse_days)]
+    days: Option<DayRule>,
     /// Job from whose name H in the expression is computed
     #[arg(long, visible_alias = "salt", value_name = "NAME")]
     job: Option<String>,
@@ -141,7 +144,8 @@ async fn find_findings(
     let now = arguments.from.unwrap_or_else(clock::now);
     if let Some(text) = &arguments.expression {
         let name = arguments.job.as_deref().unwrap_or_default();
-        let found = of_expression(text, name, arguments.tz, arguments.dst, now);
+        let Lint { tz, dst, days, .. } = *arguments;
+        let found = of_expression(text, name, tz, dst, days, now);
         let located = found.into_iter().map(|finding| LocatedFinding {
             file: None,
             line: None,

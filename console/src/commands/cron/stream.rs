@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::zone::Zone;
 
-use super::{DEFAULT_COUNT, MAX_COUNT, instant, parse_dst, parse_instant, parse_zone};
+use super::{DEFAULT_COUNT, MAX_COUNT, instant, parse_days, parse_dst, parse_instant, parse_zone};
 use crate::failure::Failure;
 use crate::show::ascii_controls;
 
@@ -77,7 +77,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Failu
 }
 
 /// The fields of a question beside its id.
-const KNOWN_FIELDS: [&str; 7] = ["dialect", "expr", "tz", "dst", "job", "from", "count"];
+const KNOWN_FIELDS: [&str; 8] = ["dialect", "expr", "tz", "dst", "days", "job", "from", "count"];
 
 /// Fields that may also be called as the options may be.
 const FIELD_ALIASES: [(&str, &str); 2] = [("zone", "tz"), ("salt", "job")];
@@ -135,6 +135,8 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
         None => Dst::default(),
         Some(word) => parse_dst(word).map_err(|error| format!("dst: {error}"))?,
     };
+    let days = question.text("days")?.map(parse_days).transpose();
+    let days = days.map_err(|error| format!("days: {error}"))?;
     let name = question.text("job")?.unwrap_or_default();
     let from = match question.text("from")? {
         None => now(),
@@ -148,8 +150,8 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
             .filter(|count| (1..=MAX_COUNT).contains(count))
             .ok_or_else(|| format!("count: write a number from 1 to {MAX_COUNT}"))?,
     };
-    let expression =
-        Expression::parse(expression, dialect, name).map_err(|error| error.to_string())?;
+    let expression = Expression::parse_with_days(expression, dialect, name, days)
+        .map_err(|error| error.to_string())?;
     Ok(expression.iter_after(from, zone, dst).take(count).map(instant).collect())
 }
 
@@ -215,6 +217,13 @@ mod tests {
         assert_eq!(ask(""), "2026-03-29T01:00:00Z");
         assert_eq!(ask(r#","dst":"wall""#), "2026-03-29T01:00:00Z");
         assert_eq!(ask(r#","dst":"skip""#), "2026-03-30T00:30:00Z");
+        let thirteenth = |days: &str| {
+            let line = format!(r#"{{"expr":"0 0 13 * FRI","count":1{days}}}"#);
+            answers(&line)[0]["next"][0].clone()
+        };
+        assert_eq!(thirteenth(r#","days":"both""#), "1970-02-13T00:00:00Z");
+        assert_eq!(thirteenth(r#","days":"either""#), "1970-01-02T00:00:00Z");
+        assert_eq!(thirteenth(""), "1970-01-02T00:00:00Z");
         let minute = |name: &str| {
             let line = format!(r#"{{"expr":"H * * * *","count":1{name}}}"#);
             answers(&line)[0]["next"][0].as_str().unwrap()[14..16].to_owned()
@@ -246,6 +255,7 @@ mod tests {
             (r#"{"id":1,"expr":"@daily","tz":"UTC","zone":"UTC"}"#, "another name of tz"),
             (r#"{"id":1,"expr":"@daily","tz":"Europe/Viena"}"#, "did you mean Europe/Vienna?"),
             (r#"{"id":1,"expr":"@daily","dst":"sometimes"}"#, "vixie, skip, wall"),
+            (r#"{"id":1,"expr":"@daily","days":"or"}"#, "days: write one of both, either"),
             (r#"{"id":1,"expr":"@daily","job":7}"#, "job is not a text"),
         ] {
             let answer = &answers(line)[0];

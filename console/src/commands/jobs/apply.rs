@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use sexton_model::jobs_file::Problem;
 use sexton_operations::jobs::apply::{ApplyOptions, apply};
-use sexton_operations::jobs::files::JobsFiles;
+use sexton_operations::jobs::files::{AmbiguousDays, JobsFiles};
 use sexton_operations::params_schemas::{JobMismatch, validate_jobs};
 use sexton_store::jobs::Applied;
 
@@ -18,6 +18,8 @@ use crate::show::{line, lines};
 
 /// The most jobs of a kind that are named to people.
 const MAX_NAMED: usize = 50;
+/// The most jobs with two meanings in `--json`.
+const MAX_AMBIGUOUS: usize = 1_000;
 /// The most characters of one change.
 const MAX_CHANGE_CHARS: usize = 300;
 
@@ -40,14 +42,18 @@ pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Fail
         }
     }
     let mismatches = validate_jobs(&store, &files.specs).await?;
-    let problems: Vec<Problem> =
-        mismatches.iter().map(|mismatch| files.mismatch_problem(mismatch)).collect();
+    let ambiguous = files.ambiguous_days(session.now(&store).await?);
+    let problems: Vec<Problem> = mismatches
+        .iter()
+        .map(|mismatch| files.mismatch_problem(mismatch))
+        .chain(ambiguous.iter().map(|one| files.ambiguity_problem(one)))
+        .collect();
     if arguments.strict && !problems.is_empty() {
         return Err(Failure::Problems(problems));
     }
     let applied = apply(dry_run).await?;
     if session.out.is_json() {
-        return session.out.document(&document(&applied, &mismatches, dry_run));
+        return session.out.document(&document(&applied, &mismatches, &ambiguous, dry_run));
     }
     render(&applied, dry_run, session)?;
     warn(&problems);
@@ -75,7 +81,12 @@ fn warn(problems: &[Problem]) {
     }
 }
 
-fn document(applied: &Applied, mismatches: &[JobMismatch], dry_run: bool) -> Value {
+fn document(
+    applied: &Applied,
+    mismatches: &[JobMismatch],
+    ambiguous: &[AmbiguousDays],
+    dry_run: bool,
+) -> Value {
     let changed = applied.changed.iter().map(|job| {
         let changes = job
             .changes
@@ -92,6 +103,16 @@ fn document(applied: &Applied, mismatches: &[JobMismatch], dry_run: bool) -> Val
         "still_paused": applied.still_paused,
         "not_paused": applied.not_paused,
         "schema_mismatches": mismatches,
+        "ambiguous_days": ambiguous.iter().take(MAX_AMBIGUOUS).map(ambiguity).collect::<Vec<_>>(),
+    })
+}
+
+fn ambiguity(AmbiguousDays { job, meanings, .. }: &AmbiguousDays) -> Value {
+    json!({
+        "job": job,
+        "in_force": meanings.in_force,
+        "both": meanings.both,
+        "either": meanings.either,
     })
 }
 

@@ -132,6 +132,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     }
     facts.cell("schedule", schedule_cell(job));
     facts.add_optional("dst", Some(&job.dst).filter(|dst| *dst != "vixie"));
+    facts.add_optional("days", job.days.as_ref());
     let next: Vec<String> =
         firings.iter().map(|at| format!("{} ({})", instant(*at), ago(*at, now))).collect();
     let shown = if job.status == "paused" { "if resumed" } else { "next" };

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Datelike, Duration, Timelike, Utc};
 use proptest::prelude::*;
+use sexton_model::cron::DayRule;
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::jobs_file::parse;
 use sexton_model::plan::Timetable;
@@ -231,6 +232,10 @@ proptest! {
             prop_assert!(outcome.describe_left_out()[0].contains("never fires"), "{:?}", outcome.describe_left_out());
             return Ok(());
         }
+        // Said wherever other schedulers could mean something else.
+        let restrict = |text: &str| text != "*";
+        let two = restrict(&day.0) && restrict(&weekday.0);
+        prop_assert_eq!(found[0].days, two.then_some(if either { DayRule::Either } else { DayRule::Both }));
         let table = Timetable::of(&found[0]).unwrap();
         let (start, days) = (now() + Duration::days(day_of_year), 3);
         let (mut at, end) = (start - Duration::minutes(1), start + Duration::days(days));

@@ -1,8 +1,10 @@
 //! Manifests of Kubernetes.
 
 use chrono::{DateTime, Utc};
+use sexton_model::cron::DayRule;
 use sexton_model::job::{JobSpec, Overlap, Schedule};
 use sexton_model::jobs_file::parse;
+use sexton_model::plan::Timetable;
 
 use crate::import::kubernetes::import;
 use crate::import::{ImportError, ImportOutcome, jobs_file, tasks_file};
@@ -169,6 +171,25 @@ fn replace_is_carried_over_where_there_is_such_a_policy() {
             "{:?}",
             outcome.describe_left_out()
         ),
+    }
+}
+
+/// As Kubernetes' own parser has it: a star with a step is no star there.
+#[test]
+fn a_cron_job_keeps_the_days_on_which_it_runs() {
+    use DayRule::{Both, Either};
+    for (schedule, days, first) in [
+        ("0 0 13 * FRI", Some(Either), "2026-01-02T00:00:00Z"),
+        ("0 0 */2 * MON", Some(Either), "2026-01-03T00:00:00Z"),
+        ("0 0 */1 * MON", Some(Both), "2026-01-05T00:00:00Z"),
+        ("0 0 * * MON", None, "2026-01-05T00:00:00Z"),
+    ] {
+        let text =
+            format!("kind: CronJob\nmetadata: {{name: a}}\nspec: {{schedule: '{schedule}'}}\n");
+        let job = jobs(&read(&text)).remove(0);
+        assert_eq!(job.days, days, "{schedule}");
+        let next = Timetable::of(&job).unwrap().next_after(now()).unwrap();
+        assert_eq!(next, first.parse::<DateTime<Utc>>().unwrap(), "{schedule}");
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn job(number: u128, expression: &str) -> DueJob {
         planned_until: None,
         timezone: Zone::UTC,
         dst: Dst::default(),
+        days: None,
         outdated_since: None,
         tz_version: None,
         task_type: "report".to_owned(),

@@ -31,12 +31,12 @@ fn vienna() -> Zone {
 }
 
 fn table() -> Timetable {
-    Timetable::new(NAME, &schedule(), vienna(), Dst::Vixie).expect("a sound expression")
+    Timetable::new(NAME, &schedule(), vienna(), Dst::Vixie, None).expect("a sound expression")
 }
 
 fn read() -> Call {
     let (schedule, zone) = (schedule(), vienna());
-    call(move || Timetable::new(NAME, black_box(&schedule), zone, Dst::Vixie).is_ok())
+    call(move || Timetable::new(NAME, black_box(&schedule), zone, Dst::Vixie, None).is_ok())
 }
 
 fn next() -> Call {

@@ -62,6 +62,11 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Returns whether a field or an item is *starred*. The text decides, not the set: `*/2` is, `0-7` is not.
+pub(crate) fn is_starred(text: &str) -> bool {
+    text.starts_with(['*', '?'])
+}
+
 impl Dialect {
     fn allows(self, count: usize) -> bool {
         match self {

@@ -12,9 +12,10 @@
 //!   (the Monday to Friday nearest to day n, inside the month), day-of-week `nL` (the last such
 //!   weekday) and `n#k` (the k-th). They cannot stand in a list with `*`.
 //! * `H`, `H/n` and `H(a-b)` in any field are numbers that depend on the job's name.
-//! * If neither day field begins with `*` or `?`, a day fires that either of them selects.
-//!   Otherwise it must be selected by both, so `*/2` in one field narrows the other. A day that a
-//!   month does not have does not fire.
+//! * Where both day fields restrict the days, a [`DayRule`] says whether both of them must select a day
+//!   or either suffices. Without it the text decides, as in Vixie's cron: if neither field begins with
+//!   `*` or `?`, either suffices; otherwise both must select, so `*/2` in one field narrows the other.
+//!   A day that a month does not have does not fire.
 //! * An expression whose minute or hour begins with `*` is a *wildcard*: every instant whose wall
 //!   clock matches fires, also when the clocks show it twice; what they pass over does not. All
 //!   others name *fixed* times of the day, for which [`Dst`] decides.
@@ -34,6 +35,7 @@
 
 mod anomalies;
 mod count;
+mod day_rule;
 mod dst;
 mod error;
 mod fields;
@@ -54,13 +56,13 @@ use chrono::{DateTime, Utc};
 use crate::zone::Zone;
 
 pub use anomalies::{Anomaly, AnomalyKind};
+pub use day_rule::{DayRule, restricts_days_twice};
 pub use dst::Dst;
 pub use error::{CronError, Field, MAX_ECHO_BYTES, Reason};
 pub use fields::MAX_EXPRESSION_BYTES;
 // For the lint, which judges the notation.
-pub(crate) use fields::Fields;
+pub(crate) use fields::{Fields, is_starred};
 pub(crate) use item::{Item, parse_number};
-pub(crate) use sets::is_starred;
 
 use count::second_from;
 use sets::Sets;
@@ -89,17 +91,33 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Parses an expression of at most [`MAX_EXPRESSION_BYTES`] bytes. `name` is the job's, which determines the
-    /// numbers of `H`.
+    /// Parses an expression of at most [`MAX_EXPRESSION_BYTES`] bytes, which combines its day fields as Vixie's cron
+    /// does. `name` is the job's, which determines the numbers of `H`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse_with_days`].
+    pub fn parse(text: &str, dialect: Dialect, name: &str) -> Result<Self, CronError> {
+        Self::parse_with_days(text, dialect, name, None)
+    }
+
+    /// Parses an expression whose day fields are combined as `days` says; `None`: as [`Self::parse`] does.
+    ///
+    /// Of a text that needs no `days` ([`restricts_days_twice`]), every value gives the same expression.
     ///
     /// # Errors
     ///
     /// [`CronError`] names the first wrong field and item from the left, and a valid form. A valid expression that
     /// never fires (`0 0 30 2 *`) is no error here.
-    pub fn parse(text: &str, dialect: Dialect, name: &str) -> Result<Self, CronError> {
+    pub fn parse_with_days(
+        text: &str,
+        dialect: Dialect,
+        name: &str,
+        days: Option<DayRule>,
+    ) -> Result<Self, CronError> {
         let fields = Fields::split(text, dialect)?;
         let wildcard = is_starred(fields.minute) || is_starred(fields.hour);
-        Ok(Self { sets: Sets::read(fields, name)?, wildcard })
+        Ok(Self { sets: Sets::read(fields, name, days)?, wildcard })
     }
 
     /// Returns the first firing strictly after `from`, in whole seconds.
@@ -130,6 +148,11 @@ impl Expression {
         let zoned = Zoned { expression: self, zone, dst };
         let found_s = zoned.nth_last(second_from(from), second_from(until) - 1, back)?;
         DateTime::from_timestamp(found_s, 0)
+    }
+
+    /// Returns how it combines its day fields; [`DayRule::Both`] where one of them is `*` or `?` alone.
+    pub const fn day_rule(&self) -> DayRule {
+        self.sets.day_rule
     }
 
     /// Returns what its fields select.

@@ -11,8 +11,9 @@ use std::str::FromStr;
 use chrono::{Datelike, NaiveDate};
 use cron::{Schedule, TimeUnitSpec};
 
+use super::day_rule::DayRule;
 use super::error::{CronError, Field, Reason};
-use super::fields::Fields;
+use super::fields::{Fields, is_starred};
 use super::item::Item;
 use super::month::Month;
 use super::relative::{RelativeDay, RelativeDays};
@@ -26,31 +27,26 @@ pub(crate) struct Sets {
     pub(super) minutes: u64,
     pub(super) hours: u64,
     /// Bits 1-31.
-    pub(crate) days_of_month: u64,
+    days_of_month: u64,
     /// Bits 1-12.
     months: u64,
     /// Bits 0-6; 0 is Sunday.
-    pub(crate) days_of_week: u8,
+    days_of_week: u8,
     relative_days: RelativeDays,
-    day_rule: DayRule,
-}
-
-/// The combination of the two day fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DayRule {
-    /// A day matches if either field selects it: neither field's text begins with `*` or `?`.
-    Either,
-    /// A day matches if both fields select it.
-    Both,
+    pub(super) day_rule: DayRule,
 }
 
 impl Sets {
-    /// Validates every field and computes the sets, for the job called `name`.
+    /// Validates every field and computes the sets, for the job called `name` that says `days`, or nothing about them.
     ///
     /// # Errors
     ///
     /// The first wrong item, in the order of the fields.
-    pub(super) fn read(fields: Fields<'_>, name: &str) -> Result<Self, CronError> {
+    pub(super) fn read(
+        fields: Fields<'_>,
+        name: &str,
+        days: Option<DayRule>,
+    ) -> Result<Self, CronError> {
         let list = |field, text| ItemList::read(field, text, name);
         let second = list(Field::Second, fields.second)?;
         let minute = list(Field::Minute, fields.minute)?;
@@ -83,7 +79,7 @@ impl Sets {
             // Converts from the crate's 1 = Sunday.
             days_of_week: day_of_week.only_if_numbers(mask(schedule.days_of_week()) >> 1) as u8,
             relative_days,
-            day_rule: DayRule::of(fields.day_of_month, fields.day_of_week),
+            day_rule: DayRule::of(days, fields),
         })
     }
 
@@ -105,12 +101,6 @@ impl Sets {
             DayRule::Both => by_month & by_week,
             DayRule::Either => by_month | by_week,
         }
-    }
-}
-
-impl DayRule {
-    fn of(day_of_month: &str, day_of_week: &str) -> Self {
-        if is_starred(day_of_month) || is_starred(day_of_week) { Self::Both } else { Self::Either }
     }
 }
 
@@ -156,11 +146,6 @@ impl ItemList {
     fn only_if_numbers(&self, mask: u64) -> u64 {
         if self.items.is_empty() { 0 } else { mask }
     }
-}
-
-/// Returns whether a field or an item is *starred*. The text decides, not the set: `*/2` is, `0-7` is not.
-pub(crate) fn is_starred(text: &str) -> bool {
-    text.starts_with(['*', '?'])
 }
 
 fn join<T: ToString>(parts: &BTreeSet<T>) -> String {

@@ -17,7 +17,7 @@ fn seconds(after: i64) -> DateTime<Utc> {
 }
 
 fn timetable(schedule: &Schedule) -> Timetable {
-    Timetable::new("a.b", schedule, Zone::UTC, Dst::default()).unwrap()
+    Timetable::new("a.b", schedule, Zone::UTC, Dst::default(), None).unwrap()
 }
 
 fn every(number: i32, from: DateTime<Utc>, period: u64) -> Revision {

@@ -14,7 +14,7 @@ use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
 /// The fields of [`JobSpec::to_json`], in an order for people.
-pub const COLUMNS: [&str; 38] = [
+pub const COLUMNS: [&str; 39] = [
     "name",
     "description",
     "target",
@@ -22,6 +22,7 @@ pub const COLUMNS: [&str; 38] = [
     "schedule_expression",
     "timezone",
     "dst",
+    "days",
     "start_at",
     "end_at",
     "exclude",
@@ -174,6 +175,7 @@ impl JobSpec {
             "schedule_expression": expression,
             "timezone": self.timezone.name(),
             "dst": self.dst,
+            "days": self.days,
             "start_at": self.constraints.start.map(|start| start.to_string()),
             "end_at": self.constraints.end.map(|end| end.to_string()),
             "exclude": self.constraints.exclude.to_texts(),
@@ -289,6 +291,7 @@ mod tests {
         assert_eq!(names, columns);
         assert_eq!(json["schedule_expression"], "1s");
         assert_eq!((&json["timezone"], &json["dst"]), (&"UTC".into(), &"vixie".into()));
+        assert_eq!(json["days"], Value::Null);
         assert_eq!(json["timeout_ms"], 3_600_000);
         assert_eq!(json["misfire_policy"], "fire_once");
         assert_eq!(json["lease_ms"], Value::Null);

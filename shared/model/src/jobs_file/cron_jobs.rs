@@ -1,5 +1,5 @@
-//! Jobs from the environment: `CRON_JOBS`, a JSON object of `{"<name>": {"schedule": "<cron>", "lockKey":
-//! <number>}}`.
+//! Jobs from the environment: `CRON_JOBS`, a JSON object of `{"<name>": {"schedule": "<cron>", "days": "<both or
+//! either>", "lockKey": <number>}}`.
 //!
 //! The short form of a jobs file, for a service that brings its own jobs: all other fields have their defaults, and
 //! the task type is the job's name, including the service prefix, so that two services with a job `cleanup` do not
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::check;
 use super::problem::{Problem, Report};
 use super::{MAX_FILE_BYTES, MAX_JOBS};
-use crate::cron::{Dialect, Expression};
+use crate::cron::{DayRule, Dialect, Expression};
 use crate::job::{JobSpec, Schedule, check_name, check_task_type};
 use crate::quoting::{quoted, without_middle};
 use crate::suggest::nearest;
@@ -24,7 +24,7 @@ use crate::suggest::nearest;
 /// The variable's name, which stands for the file's in problems.
 pub const CRON_JOBS: &str = "CRON_JOBS";
 
-const KNOWN_FIELDS: [&str; 2] = ["schedule", "lockKey"];
+const KNOWN_FIELDS: [&str; 3] = ["schedule", "days", "lockKey"];
 
 /// Parses the jobs in the order in which they are written. `service`, if given, and a dot prefix each name.
 ///
@@ -75,6 +75,13 @@ fn job(name: &str, Entries(fields): &Entries<Value>, report: &mut Report<'_>) ->
     } else if let Err(error) = check_task_type(name) {
         problem(report, name, "name", format!("{error}, as it is the task type too"));
     }
+    // Before the schedule: whether that ever fires may depend on them.
+    for (_, value) in fields.iter().filter(|(field, _)| field == "days") {
+        match days(value) {
+            Ok(days) => job.days = days,
+            Err(message) => problem(report, name, "days", message),
+        }
+    }
     let mut seen = HashSet::new();
     for (field, value) in fields {
         if !seen.insert(field) {
@@ -85,6 +92,7 @@ fn job(name: &str, Entries(fields): &Entries<Value>, report: &mut Report<'_>) ->
                 Ok(schedule) => job.schedule = schedule,
                 Err(message) => problem(report, name, field, message),
             },
+            "days" => {}
             "lockKey" => match value.as_i64() {
                 Some(number) => job.lock_key = Some(number),
                 None if value.is_null() => {}
@@ -97,6 +105,18 @@ fn job(name: &str, Entries(fields): &Entries<Value>, report: &mut Report<'_>) ->
         problem(report, name, "schedule", "is missing; write a cron expression");
     }
     job
+}
+
+fn days(value: &Value) -> Result<Option<DayRule>, String> {
+    let words = DayRule::WORDS.join(", ");
+    match value {
+        Value::Null => Ok(None),
+        Value::String(word) => match DayRule::parse(word) {
+            None => Err(format!("{} is not known; write one of {words}", quoted(word))),
+            rule => Ok(rule),
+        },
+        _ => Err(format!("must be one of {words}, in quotes")),
+    }
 }
 
 fn cron(job: &JobSpec, value: &Value) -> Result<Schedule, String> {
@@ -114,7 +134,9 @@ fn cron(job: &JobSpec, value: &Value) -> Result<Schedule, String> {
 fn unknown(field: &str) -> String {
     match nearest(field, KNOWN_FIELDS) {
         Some(suggestion) => format!("is not a field; did you mean {}?", quoted(suggestion)),
-        None => "is not a field here; a jobs file knows more than schedule and lockKey".to_owned(),
+        None => {
+            "is not a field here; a jobs file knows more than schedule, days and lockKey".to_owned()
+        }
     }
 }
 
@@ -162,7 +184,7 @@ mod tests {
     #[test]
     fn jobs_of_the_environment_bear_the_service_and_run_a_task_of_their_name() {
         let json = r#"{"run": {"schedule": "0 1 1 * *", "lockKey": 1301},
-                       "cleanup": {"schedule": "*/10 * * * * *", "lockKey": null}}"#;
+                       "cleanup": {"schedule": "*/10 * * * * *", "lockKey": null, "days": null}}"#;
         let cron = |text: &str| Schedule::Cron { expression: text.to_owned() };
         let run = JobSpec::new("billing.run", "billing.run", cron("0 1 1 * *"));
         let cleanup = JobSpec::new("billing.cleanup", "billing.cleanup", cron("*/10 * * * * *"));
@@ -171,6 +193,29 @@ mod tests {
         assert_eq!(parse_cron_jobs(json, Some("")).unwrap()[0].name, "run");
         assert_eq!(parse_cron_jobs(json, None).unwrap()[1].task_type, "cleanup");
         assert_eq!(parse_cron_jobs("{}", None), Ok(vec![]));
+    }
+
+    #[test]
+    fn days_decide_when_a_job_of_the_environment_fires_wherever_they_stand() {
+        for json in [
+            r#"{"a": {"schedule": "0 0 13 * FRI", "days": "both"}}"#,
+            r#"{"a": {"days": "both", "schedule": "0 0 13 * FRI"}}"#,
+        ] {
+            assert_eq!(parse_cron_jobs(json, None).unwrap()[0].days, Some(DayRule::Both));
+        }
+        // No February has a day that both fields select.
+        let never = r#"{"a": {"schedule": "0 0 30 2 MON", "days": "both"}}"#;
+        let found = problems(never);
+        assert!(found[0].contains("never fires"), "{found:?}");
+        assert!(parse_cron_jobs(&never.replace("both", "either"), None).is_ok());
+        for (days, expected) in [
+            (r#""or""#, "days: \"or\" is not known; write one of both, either"),
+            ("1", "days: must be one of both, either, in quotes"),
+        ] {
+            let json = format!(r#"{{"a": {{"schedule": "@daily", "days": {days}}}}}"#);
+            let found = problems(&json);
+            assert_eq!(found, [format!("CRON_JOBS: job \"billing.a\": {expected}")]);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::quoting::quoted;
 use crate::rate::Rate;
 use crate::template::{self, KEY_FIELD};
 
-const KNOWN_FIELDS: [&str; 31] = [
+const KNOWN_FIELDS: [&str; 32] = [
     "name",
     "description",
     "target",
@@ -31,6 +31,7 @@ const KNOWN_FIELDS: [&str; 31] = [
     "past",
     "timezone",
     "dst",
+    "days",
     "start",
     "end",
     "exclude",
@@ -112,6 +113,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         past: when.past,
         timezone: when.timezone,
         dst: when.dst,
+        days: when.days,
         task_type: defaults.task_type,
     };
     check_stale(fields, &job);

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::constraints;
 use super::fields::{Fields, kind};
-use crate::cron::{Dialect, Dst, Expression};
+use crate::cron::{DayRule, Dialect, Dst, Expression};
 use crate::duration;
 use crate::job::{MAX_PERIOD, MIN_PERIOD, PastPolicy, Schedule, ScheduleConstraints};
 use crate::moment::Moment;
@@ -19,6 +19,7 @@ pub(super) struct ScheduleFields {
     pub(super) schedule: Schedule,
     pub(super) timezone: Zone,
     pub(super) dst: Dst,
+    pub(super) days: Option<DayRule>,
     pub(super) constraints: ScheduleConstraints,
     pub(super) past: PastPolicy,
 }
@@ -58,6 +59,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> ScheduleField
         schedule: cron.or(every).or(at.map(|at| Schedule::At { at })).unwrap_or(Schedule::None),
         timezone: zone,
         dst: dst(fields).unwrap_or_default(),
+        days: days(fields),
         constraints,
         past: past(fields).unwrap_or_default(),
     }
@@ -91,6 +93,16 @@ fn dst(fields: &mut Fields<'_, '_, '_>) -> Option<Dst> {
         fields.problem("dst", "has a meaning only with schedule");
     }
     Some(dst)
+}
+
+/// Parses the combination of the day fields. Accepted also where it decides nothing: a team may write one word into all
+/// its jobs.
+fn days(fields: &mut Fields<'_, '_, '_>) -> Option<DayRule> {
+    let days = fields.choice("days", DayRule::parse, &DayRule::WORDS, &[])?;
+    if !fields.has("schedule") {
+        fields.problem("days", "has a meaning only with schedule");
+    }
+    Some(days)
 }
 
 fn past(fields: &mut Fields<'_, '_, '_>) -> Option<PastPolicy> {

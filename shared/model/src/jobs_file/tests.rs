@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::cron::Dst;
+use crate::cron::{DayRule, Dst};
 use crate::job::{
     Exclusions, MAX_EXCLUSIONS, Misfire, MisfirePolicy, Overlap, PastPolicy, RetryOverrides,
     Schedule, ScheduleConstraints,
@@ -43,6 +43,7 @@ fn a_full_job_is_read_field_by_field() {
         schedule = "0 1 1 * *"
         timezone = "Europe/Vienna"
         dst = "skip"
+        days = "both"
         start = 2026-01-01T00:00:00
         end = "2026-12-31T23:00:00Z"
         exclude = ["2026-12-24..2026-12-26", 2026-08-15]
@@ -73,6 +74,7 @@ fn a_full_job_is_read_field_by_field() {
         schedule: Schedule::Cron { expression: "0 1 1 * *".into() },
         timezone: Zone::parse("Europe/Vienna").unwrap(),
         dst: Dst::Skip,
+        days: Some(DayRule::Both),
         constraints: ScheduleConstraints {
             start: Some(Moment::parse("2026-01-01T00:00:00").unwrap()),
             end: Some(Moment::parse("2026-12-31T23:00:00Z").unwrap()),
@@ -211,6 +213,11 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
             "timezone: has a meaning only with schedule, with exclude, or with at, start or end without an offset",
         ),
         ("every = \"1h\"\ndst = \"skip\"", "dst: has a meaning only with schedule"),
+        ("every = \"1h\"\ndays = \"both\"", "days: has a meaning only with schedule"),
+        (
+            "schedule = \"@daily\"\ndays = \"or\"",
+            "days: \"or\" is not known; write one of both, either",
+        ),
         (
             "schedule = \"@daily\"\ndst = \"often\"",
             "dst: \"often\" is not known; write one of vixie, skip, wall",

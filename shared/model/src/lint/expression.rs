@@ -5,16 +5,14 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::{Code, Finding, Severity, lint_horizon, steps};
-use crate::cron::{Anomaly, AnomalyKind, CronError, Dialect, Dst, Expression, Fields, is_starred};
+use super::{Code, DayMeanings, Finding, Severity, lint_horizon, steps};
+use crate::cron::{
+    Anomaly, AnomalyKind, CronError, DayRule, Dialect, Dst, Expression, Fields, is_starred,
+};
 use crate::zone::Zone;
 
-/// Every day of any month, and every day of the week.
-const ALL_DAYS_OF_MONTH: u64 = (1 << 32) - 2;
-const ALL_DAYS_OF_WEEK: u8 = (1 << 7) - 1;
-
-/// Returns the findings about an expression of the job called `name`, at `now`: in the order of the rules, each at
-/// most once, those about steps once for each field.
+/// Returns the findings about an expression of the job called `name` that says `days` or not, at `now`: in the order of
+/// the rules, each at most once, those about steps once for each field.
 ///
 /// # Errors
 ///
@@ -24,9 +22,10 @@ pub(super) fn findings_of(
     name: &str,
     zone: Zone,
     dst: Dst,
+    days: Option<DayRule>,
     now: DateTime<Utc>,
 ) -> Result<Vec<Finding>, CronError> {
-    let expression = Expression::parse(text, Dialect::Any, name)?;
+    let expression = Expression::parse_with_days(text, Dialect::Any, name, days)?;
     let fields = Fields::split(text, Dialect::Any)?;
     if expression.next_after(now, zone, dst).is_none() {
         let message = "it never fires: nothing matches within 100 years";
@@ -34,42 +33,16 @@ pub(super) fn findings_of(
         return Ok(vec![Finding::new(Code::NeverFires, Severity::Error, message, instead)]);
     }
     let mut findings = Vec::new();
-    findings.extend(day_fields(fields, &expression));
+    if days.is_none() {
+        let meanings = DayMeanings::of_expression(text, name, zone, dst, now)?;
+        findings.extend(meanings.map(|meanings| meanings.finding(zone)));
+    }
     findings.extend(every_minute(fields));
     findings.extend(steps::too_large(fields, name));
     findings.extend(steps::uneven(fields));
     findings.extend(missing_day(fields, &expression));
     findings.extend(clock_change(fields, &expression, zone, dst, now));
     Ok(findings)
-}
-
-fn day_fields(fields: Fields<'_>, expression: &Expression) -> Option<Finding> {
-    let Fields { day_of_month, day_of_week, .. } = fields;
-    let plain = |text: &str| matches!(text, "*" | "?");
-    if plain(day_of_month) || plain(day_of_week) {
-        return None;
-    }
-    let found = |message: String, instead: &str| {
-        Some(Finding::new(Code::DayFields, Severity::Warning, message, instead))
-    };
-    if is_starred(day_of_month) || is_starred(day_of_week) {
-        let message = format!(
-            "a day field begins with *, so only days fire that both select: day {day_of_month} \
-             and weekday {day_of_week}"
-        );
-        return found(message, "write * in the field that need not narrow the other");
-    }
-    let sets = expression.sets();
-    if sets.days_of_month == ALL_DAYS_OF_MONTH || sets.days_of_week == ALL_DAYS_OF_WEEK {
-        let message = "one of the day fields selects every day without a *, and a day fires that \
-                       either selects: the other field says nothing";
-        return found(message.to_owned(), "write * for every day");
-    }
-    let message = format!(
-        "neither day field begins with *, so a day fires that either selects: day {day_of_month} \
-         and besides each weekday {day_of_week}"
-    );
-    found(message, "write * in one of them, or define two jobs")
 }
 
 fn every_minute(fields: Fields<'_>) -> Option<Finding> {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::expression::findings_of;
 use super::{Code, Finding, Severity};
-use crate::cron::Dst;
+use crate::cron::{DayRule, Dst};
 use crate::duration;
 use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
@@ -32,9 +32,10 @@ pub fn of_expression(
     name: &str,
     zone: Zone,
     dst: Dst,
+    days: Option<DayRule>,
     now: DateTime<Utc>,
 ) -> Vec<Finding> {
-    findings_of(text, name, zone, dst, now).unwrap_or_else(|error| {
+    findings_of(text, name, zone, dst, days, now).unwrap_or_else(|error| {
         let instead = "what the message says; docs/reference/cron.md lists what there is";
         vec![Finding::new(Code::Unreadable, Severity::Error, error.to_string(), instead)]
     })
@@ -44,7 +45,7 @@ pub fn of_expression(
 pub fn of_job(spec: &JobSpec, took: Option<RunTimes>, now: DateTime<Utc>) -> Vec<Finding> {
     let mut findings = match &spec.schedule {
         Schedule::Cron { expression } => {
-            of_expression(expression, &spec.name, spec.timezone, spec.dst, now)
+            of_expression(expression, &spec.name, spec.timezone, spec.dst, spec.days, now)
         }
         _ => Vec::new(),
     };

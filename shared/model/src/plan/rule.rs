@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::TimetableError;
-use crate::cron::{Dialect, Dst, Expression};
+use crate::cron::{DayRule, Dialect, Dst, Expression};
 use crate::duration::to_millis;
 use crate::job::{MAX_PERIOD, MIN_PERIOD, Schedule};
 use crate::steps::step;
@@ -23,10 +23,11 @@ impl Rule {
         schedule: &Schedule,
         zone: Zone,
         dst: Dst,
+        days: Option<DayRule>,
     ) -> Result<Self, TimetableError> {
         Ok(match schedule {
             Schedule::Cron { expression } => {
-                let expression = Expression::parse(expression, Dialect::Any, name)?;
+                let expression = Expression::parse_with_days(expression, Dialect::Any, name, days)?;
                 Self::Cron { expression, zone, dst }
             }
             Schedule::Every { period, phase }

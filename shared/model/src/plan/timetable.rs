@@ -6,7 +6,7 @@ use chrono::{DateTime, Months, TimeDelta, Utc};
 
 use super::jitter::Jitter;
 use super::rule::Rule;
-use crate::cron::{CronError, Dst};
+use crate::cron::{CronError, DayRule, Dst};
 use crate::job::{Exclusions, JobSpec, Schedule, ScheduleConstraints};
 use crate::key;
 use crate::zone::Zone;
@@ -44,8 +44,8 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// Prepares the schedule of the job called `name`. `zone` is its time zone, and `dst` the policy for clock
-    /// changes of a cron expression.
+    /// Prepares the schedule of the job called `name`. `zone` is its time zone, `dst` the policy for clock changes of
+    /// a cron expression, and `days` the combination of its day fields.
     ///
     /// # Errors
     ///
@@ -55,9 +55,10 @@ impl Timetable {
         schedule: &Schedule,
         zone: Zone,
         dst: Dst,
+        days: Option<DayRule>,
     ) -> Result<Self, TimetableError> {
         Ok(Self {
-            rule: Rule::new(name, schedule, zone, dst)?,
+            rule: Rule::new(name, schedule, zone, dst, days)?,
             schedule: schedule.clone(),
             zone,
             start: None,
@@ -93,7 +94,7 @@ impl Timetable {
     ///
     /// As [`Timetable::new`].
     pub fn of(job: &JobSpec) -> Result<Self, TimetableError> {
-        let timetable = Self::new(&job.name, &job.schedule, job.timezone, job.dst)?;
+        let timetable = Self::new(&job.name, &job.schedule, job.timezone, job.dst, job.days)?;
         Ok(timetable.with_constraints(&job.constraints, &job.name))
     }
 

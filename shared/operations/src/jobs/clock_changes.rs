@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::cron::{Anomaly, Dialect, Expression};
-use sexton_model::job::Schedule;
+use sexton_model::job::{JobSpec, Schedule};
 
 use super::scheduled::ScheduledJob;
 
@@ -27,7 +27,8 @@ fn anomalies(
 ) -> impl Iterator<Item = (&ScheduledJob, Anomaly)> {
     let read = match &job.spec.schedule {
         Schedule::Cron { expression } => {
-            Expression::parse(expression, Dialect::Any, &job.spec.name).ok()
+            let JobSpec { name, days, .. } = &job.spec;
+            Expression::parse_with_days(expression, Dialect::Any, name, *days).ok()
         }
         _ => None,
     };

@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use sexton_model::job::JobSpec;
 use sexton_model::jobs_file::{self, Problem};
+use sexton_model::lint::DayMeanings;
+use sexton_model::zone::Zone;
 
 use crate::error::InvalidRequest;
 use crate::params_schemas::JobMismatch;
@@ -15,6 +18,17 @@ pub struct JobsFiles {
     pub specs: Vec<JobSpec>,
     /// File and line of each job, for problems that are found later.
     places: HashMap<String, (String, Option<usize>)>,
+}
+
+/// A job whose expression has two meanings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AmbiguousDays {
+    /// Its name.
+    pub job: String,
+    /// The zone of its schedule.
+    pub zone: Zone,
+    /// Both meanings.
+    pub meanings: DayMeanings,
 }
 
 impl JobsFiles {
@@ -68,6 +82,28 @@ impl JobsFiles {
                 "do not fit what a worker at work says of the task: {}",
                 mismatch.describe()
             ),
+        })
+    }
+
+    /// Returns the jobs whose expression has two meanings after `now`, because both day fields restrict the days and the
+    /// job does not say `days`; in the order of the files.
+    pub fn ambiguous_days(&self, now: DateTime<Utc>) -> Vec<AmbiguousDays> {
+        let of_job = |spec: &JobSpec| {
+            let meanings = DayMeanings::of_job(spec, now)?;
+            Some(AmbiguousDays { job: spec.name.clone(), zone: spec.timezone, meanings })
+        };
+        self.specs.iter().filter_map(of_job).collect()
+    }
+
+    /// Returns such a job as a problem with its place.
+    pub fn ambiguity_problem(&self, ambiguous: &AmbiguousDays) -> Problem {
+        let AmbiguousDays { job, zone, meanings } = ambiguous;
+        self.locate(Problem {
+            file: String::new(),
+            line: None,
+            job: Some(job.clone()),
+            field: Some("schedule".to_owned()),
+            message: format!("{}; write {}", meanings.describe(*zone), meanings.instead()),
         })
     }
 

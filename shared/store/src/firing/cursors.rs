@@ -13,6 +13,7 @@ use sexton_model::plan::{Cursor, Timetable, first_firing};
 use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
 
+use super::day_rule;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::operator::notify;
@@ -64,7 +65,7 @@ pub async fn recompute(
     let rows = sqlx::query_as!(
         Row,
         r#"-- outdated_cursors
-        SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at, end_at, exclude,
+        SELECT id, name, schedule_kind, schedule_expression, timezone, dst, days, start_at, end_at, exclude,
                jitter_ms, next_nominal_at, next_fire_at AS "next_fire_at!", planned_until AS "planned_until!", tz_version
         FROM sexton.jobs
         WHERE schedule_kind IN ('cron', 'once') AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
@@ -130,6 +131,7 @@ struct Row {
     schedule_expression: Option<String>,
     timezone: String,
     dst: String,
+    days: Option<String>,
     start_at: Option<String>,
     end_at: Option<String>,
     exclude: Vec<String>,
@@ -166,7 +168,8 @@ impl Row {
 
     fn timetable(&self) -> Option<Timetable> {
         let (zone, dst) = (Zone::parse(&self.timezone).ok()?, Dst::parse(&self.dst)?);
-        let timetable = Timetable::new(&self.name, &self.schedule()?, zone, dst).ok()?;
+        let days = day_rule(self.days.as_deref()).ok()?;
+        let timetable = Timetable::new(&self.name, &self.schedule()?, zone, dst, days).ok()?;
         Some(
             timetable
                 .with_constraints(&self.constraints()?, &self.name)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sexton_model::cron::Dst;
+use sexton_model::cron::{DayRule, Dst};
 use sexton_model::id::JobId;
 use sexton_model::job::{
     ConstraintColumns, Misfire, MisfirePolicy, Overlap, Schedule, ScheduleConstraints,
@@ -37,6 +37,8 @@ pub struct DueJob {
     pub timezone: Zone,
     /// The policy for changes of the zone's clocks.
     pub dst: Dst,
+    /// How the day fields of a cron expression are combined.
+    pub days: Option<DayRule>,
     /// Up to when its firings are accounted for; `None`: unknown.
     pub planned_until: Option<DateTime<Utc>>,
     /// Set if older time zone data computed its cursor, as the first firing after this instant.
@@ -78,7 +80,8 @@ impl DueJob {
     ///
     /// [`TimetableError`]: the row was written by hand or by another version.
     pub fn timetable(&self) -> Result<Timetable, TimetableError> {
-        let timetable = Timetable::new(&self.name, &self.schedule, self.timezone, self.dst)?;
+        let timetable =
+            Timetable::new(&self.name, &self.schedule, self.timezone, self.dst, self.days)?;
         Ok(self.apply_terms(timetable))
     }
 
@@ -145,6 +148,11 @@ pub(crate) fn rate(text: Option<&str>) -> Result<Option<Rate>, StoreError> {
     text.map(|text| parse_column("jobs.misfire_rate", text, |text| text.parse().ok())).transpose()
 }
 
+/// Parses the combination of the day fields in a row of `jobs`.
+pub(crate) fn day_rule(text: Option<&str>) -> Result<Option<DayRule>, StoreError> {
+    text.map(|text| parse_column("jobs.days", text, DayRule::parse)).transpose()
+}
+
 /// A due job's row. The params are read as text, because params that this program cannot parse would otherwise fail
 /// the whole batch in the driver.
 pub(super) struct DueRow {
@@ -154,6 +162,7 @@ pub(super) struct DueRow {
     pub(super) schedule_expression: Option<String>,
     pub(super) timezone: String,
     pub(super) dst: String,
+    pub(super) days: Option<String>,
     pub(super) start_at: Option<String>,
     pub(super) end_at: Option<String>,
     pub(super) exclude: Vec<String>,
@@ -218,6 +227,7 @@ impl DueRow {
             planned_until: self.planned_until,
             timezone: parse_column("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
             dst: parse_column("jobs.dst", &self.dst, Dst::parse)?,
+            days: day_rule(self.days.as_deref())?,
             outdated_since,
             tz_version: self.tz_version,
             task_type: self.task_type,

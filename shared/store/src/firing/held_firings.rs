@@ -39,7 +39,7 @@ pub async fn list_due_now(
     let rows = sqlx::query_as!(
         DueRow,
         r#"-- jobs_due_now
-        SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at,
+        SELECT id, name, schedule_kind, schedule_expression, timezone, dst, days, start_at,
                end_at, exclude, jitter_ms, max_runs, runs_used, next_nominal_at, planned_until,
                tz_version, task_type, target,
                params::text AS "params!", pool, idempotency_template, templated, overlap, misfire_policy,
@@ -72,7 +72,7 @@ pub async fn list_held_jobs(
     let rows = sqlx::query_as!(
         DueRow,
         r#"-- jobs_of_held_firings
-        SELECT j.id, j.name, j.schedule_kind, j.schedule_expression, j.timezone, j.dst,
+        SELECT j.id, j.name, j.schedule_kind, j.schedule_expression, j.timezone, j.dst, j.days,
                j.start_at, j.end_at, j.exclude, j.jitter_ms, j.max_runs, j.runs_used,
                NULL::timestamptz AS next_nominal_at, j.planned_until, j.tz_version, j.task_type, j.target, j.params::text AS "params!",
                j.pool, j.idempotency_template, j.templated, j.overlap, j.misfire_policy, j.misfire_window_ms,
@@ -166,7 +166,7 @@ impl ClaimTransaction<'_> {
         let rows = sqlx::query_as!(
             DueRow,
             r#"-- lock_held_jobs
-            SELECT j.id, j.name, j.schedule_kind, j.schedule_expression, j.timezone, j.dst,
+            SELECT j.id, j.name, j.schedule_kind, j.schedule_expression, j.timezone, j.dst, j.days,
                    j.start_at, j.end_at, j.exclude, j.jitter_ms, j.max_runs, j.runs_used,
                NULL::timestamptz AS next_nominal_at, j.planned_until, j.tz_version, j.task_type, j.target,
                    j.params::text AS "params!", j.pool, j.idempotency_template, j.templated, j.overlap,

@@ -16,14 +16,18 @@ mod walk;
 
 use chrono::{DateTime, Utc};
 
-use super::{Dialect, Dst, Expression};
+use super::{DayRule, Dialect, Dst, Expression};
 use crate::zone::Zone;
 
 /// The job whose expressions these are.
 pub(crate) const NAME: &str = "billing.run";
 
 pub(crate) fn parse(text: &str) -> Expression {
-    match Expression::parse(text, Dialect::Any, NAME) {
+    parse_with_days(text, None)
+}
+
+fn parse_with_days(text: &str, days: Option<DayRule>) -> Expression {
+    match Expression::parse_with_days(text, Dialect::Any, NAME, days) {
         Ok(expression) => expression,
         Err(error) => panic!("{text:?}: {error}"),
     }

@@ -9,6 +9,7 @@ use std::fmt;
 use chrono::{DateTime, Datelike, Duration, NaiveDate, NaiveTime, Timelike, Utc};
 use proptest::prelude::*;
 
+use crate::cron::DayRule;
 use days::Day;
 
 /// One item, as its writer thinks of it.
@@ -69,6 +70,11 @@ impl List {
     fn starred(&self) -> bool {
         matches!(self.parts.first(), Some(Part::Any(_) | Part::AnyStep(..)))
     }
+
+    /// Returns whether it is a star alone.
+    fn plain(&self) -> bool {
+        matches!(self.parts[..], [Part::Any(_)]) && self.days.is_empty()
+    }
 }
 
 impl fmt::Display for List {
@@ -92,6 +98,8 @@ pub(crate) struct Naive {
     day_of_month: List,
     month: List,
     day_of_week: List,
+    /// What a job says beside the text.
+    days: Option<DayRule>,
 }
 
 impl fmt::Display for Naive {
@@ -111,12 +119,31 @@ impl Naive {
         let by_week = self.day_of_week.selects(weekday)
             || weekday == 0 && self.day_of_week.selects(7)
             || self.day_of_week.selects_day(day);
+        let (day_of_month, day_of_week) = (&self.day_of_month, &self.day_of_week);
+        let both = match self.days {
+            // A star alone is no choice of days.
+            Some(DayRule::Either) => day_of_month.plain() || day_of_week.plain(),
+            Some(DayRule::Both) => true,
+            None => day_of_month.starred() || day_of_week.starred(),
+        };
         self.month.selects(day.month())
-            && if self.day_of_month.starred() || self.day_of_week.starred() {
-                by_month && by_week
-            } else {
-                by_month || by_week
-            }
+            && if both { by_month && by_week } else { by_month || by_week }
+    }
+
+    /// Returns the same for a job that says this.
+    pub(super) fn with_days(self, days: Option<DayRule>) -> Self {
+        Self { days, ..self }
+    }
+
+    /// Returns the same with the day fields of another.
+    pub(super) fn on_days_of(self, other: Self) -> Self {
+        let Self { day_of_month, day_of_week, days, .. } = other;
+        Self { day_of_month, day_of_week, days, ..self }
+    }
+
+    /// Returns what a job says about the day fields.
+    pub(super) fn days(&self) -> Option<DayRule> {
+        self.days
     }
 
     fn selects_second(&self, second: u32) -> bool {
@@ -229,6 +256,7 @@ pub(super) fn daily(seconds: bool) -> impl Strategy<Value = Naive> {
         day_of_month: every(1),
         month: every(1),
         day_of_week: every(0),
+        days: None,
     })
 }
 
@@ -249,5 +277,12 @@ pub(crate) fn expressions() -> impl Strategy<Value = Naive> {
             day_of_month,
             month,
             day_of_week,
+            days: None,
         })
+}
+
+/// Any valid expression, of a job that says nothing about its day fields or either word.
+pub(super) fn expressions_with_days() -> impl Strategy<Value = Naive> {
+    let days = prop::sample::select(&[None, Some(DayRule::Both), Some(DayRule::Either)][..]);
+    (expressions(), days).prop_map(|(naive, days)| naive.with_days(days))
 }

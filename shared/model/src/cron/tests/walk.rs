@@ -105,7 +105,7 @@ pub(super) fn walk(
     firings
 }
 
-fn found(expression: &Expression, tz: Tz, dst: Dst, from_s: i64, to_s: i64) -> Vec<i64> {
+pub(super) fn found(expression: &Expression, tz: Tz, dst: Dst, from_s: i64, to_s: i64) -> Vec<i64> {
     let (zone, from) =
         (Zone::parse(tz.name()).unwrap(), DateTime::from_timestamp(from_s, 0).unwrap());
     let firings = expression.iter_after(from, zone, dst).map(|firing| firing.timestamp());

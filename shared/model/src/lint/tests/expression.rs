@@ -6,12 +6,12 @@ use super::super::expression::findings_of;
 use super::super::{Code, Severity};
 use crate::cron::tests::naive::expressions;
 use crate::cron::tests::{NAME, at, parse};
-use crate::cron::{AnomalyKind, Dst};
+use crate::cron::{AnomalyKind, DayRule, Dst};
 use crate::zone::Zone;
 
 fn found(text: &str, zone: &str, dst: Dst) -> Vec<(Code, Severity)> {
     let zone = Zone::parse(zone).unwrap();
-    let found = findings_of(text, NAME, zone, dst, at("2026-01-01T00:00:00Z")).unwrap();
+    let found = findings_of(text, NAME, zone, dst, None, at("2026-01-01T00:00:00Z")).unwrap();
     found.iter().map(|finding| (finding.code, finding.severity)).collect()
 }
 
@@ -91,7 +91,7 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
     let zone = Zone::parse("Europe/Vienna").unwrap();
     let now = at("2026-01-01T00:00:00Z");
     let message = |text: &str| {
-        let found = findings_of(text, NAME, zone, Dst::Vixie, now).unwrap();
+        let found = findings_of(text, NAME, zone, Dst::Vixie, None, now).unwrap();
         format!("{} | {}", found[0].message, found[0].instead)
     };
     for (text, part) in [
@@ -112,9 +112,21 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
         // Longer than any period.
         ("*/4294967296 * * * *", "| 0, or a smaller step"),
         ("30 4 31 * *", "it does not fire in February, April, June, September, November"),
-        ("0 4 13 * FRI", "a day fires that either selects"),
-        ("0 4 */2 * MON", "only days fire that both select"),
-        ("0 4 1-31 * MON", "the other field says nothing"),
+        (
+            "0 4 13 * FRI",
+            "a day fires that either selects (Fri 2026-01-02 04:00:00, Fri 2026-01-09 04:00:00, \
+             Tue 2026-01-13 04:00:00), not only one that both select (Fri 2026-02-13 04:00:00, \
+             Fri 2026-03-13 04:00:00, Fri 2026-11-13 04:00:00) | days = \"either\" to keep this, or \
+             days = \"both\"",
+        ),
+        (
+            "0 4 */2 * MON",
+            "only a day fires that both select (Mon 2026-01-05 04:00:00, Mon 2026-01-19 04:00:00, \
+             Mon 2026-02-09 04:00:00), since one begins with *, not each that either selects \
+             (Thu 2026-01-01 04:00:00, Sat 2026-01-03 04:00:00, Mon 2026-01-05 04:00:00) | \
+             days = \"both\" to keep this, or days = \"either\"",
+        ),
+        ("0 4 30 2 MON", "not only one that both select (never)"),
         ("0 0 29 2 *", "it fires in leap years alone"),
         ("* 4 * * *", "0 4 …"),
     ] {
@@ -142,7 +154,7 @@ fn a_step_that_no_integer_holds_selects_the_first_number_and_is_found_in_each_fi
                 let mut fields = ["0", "0", "0", "*", "*", "*"].map(str::to_owned);
                 fields[field] = format!("{start}/{step}");
                 let text = fields.join(" ");
-                let found = findings_of(&text, NAME, zone, Dst::Vixie, now).unwrap();
+                let found = findings_of(&text, NAME, zone, Dst::Vixie, None, now).unwrap();
                 let finding = found.iter().find(|finding| finding.code == Code::StepTooLarge);
                 let finding = finding.unwrap_or_else(|| panic!("{text}"));
                 assert!(finding.message.len() < 200 && finding.instead.len() < 100, "{finding:?}");
@@ -150,6 +162,25 @@ fn a_step_that_no_integer_holds_selects_the_first_number_and_is_found_in_each_fi
             }
         }
     }
+}
+
+#[test]
+fn two_restricting_day_fields_are_a_finding_until_the_job_says_days() {
+    let now = at("2026-01-01T00:00:00Z");
+    for text in ["0 0 13 * FRI", "0 0 */2 * MON", "0 0 1-31 * MON", "0 0 L * 1#1", "0 0 H * */2"] {
+        let found = |days| {
+            findings_of(text, NAME, Zone::UTC, Dst::Vixie, days, now)
+                .unwrap()
+                .iter()
+                .any(|finding| finding.code == Code::DayFields)
+        };
+        assert!(found(None), "{text}");
+        assert!(!found(Some(DayRule::Both)) && !found(Some(DayRule::Either)), "{text}");
+    }
+    // The field decides whether it ever fires.
+    let found = |days| findings_of("0 0 30 2 MON", NAME, Zone::UTC, Dst::Vixie, days, now).unwrap();
+    assert_eq!(found(Some(DayRule::Both))[0].code, Code::NeverFires);
+    assert_eq!(found(Some(DayRule::Either)), []);
 }
 
 proptest! {
@@ -163,7 +194,7 @@ proptest! {
         let zone = Zone::parse(if forward { "Europe/Vienna" } else { "Australia/Lord_Howe" }).unwrap();
         let now = at("2026-01-01T00:00:00Z");
         let expression = parse(&text);
-        let found = findings_of(&text, NAME, zone, Dst::Vixie, now).unwrap();
+        let found = findings_of(&text, NAME, zone, Dst::Vixie, None, now).unwrap();
         let finding = found.iter().find(|finding| finding.code == Code::ClockChange);
         let anomalies = expression.anomalies(now, at("2028-01-01T00:00:00Z"), zone, Dst::Vixie);
         let worse = anomalies.iter().any(|anomaly| anomaly.kind != AnomalyKind::FirstPass);

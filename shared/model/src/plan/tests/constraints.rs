@@ -20,14 +20,14 @@ struct Drawn {
 
 impl Drawn {
     fn timetable(&self) -> Timetable {
-        let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie).unwrap();
+        let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie, None).unwrap();
         bare.with_constraints(&self.constraints, "a.b")
     }
 
     /// Returns the schedule's nominal times between start and end, and whether their day is excluded, by asking for
     /// each.
     fn nominal(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<(DateTime<Utc>, bool)> {
-        let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie).unwrap();
+        let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie, None).unwrap();
         let start = self.constraints.start.map(|start| start.instant(self.zone));
         let end = self.constraints.end.map(|end| end.instant(self.zone));
         std::iter::successors(bare.next_after(from), |from| bare.next_after(*from))

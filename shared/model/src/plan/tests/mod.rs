@@ -17,7 +17,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 fn ready(schedule: &Schedule) -> Timetable {
-    Timetable::new("a.b", schedule, Zone::UTC, Dst::default()).unwrap()
+    Timetable::new("a.b", schedule, Zone::UTC, Dst::default(), None).unwrap()
 }
 
 fn every(ms: u64) -> Timetable {

@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cron::DayRule;
 
 prop_compose! {
     pub(super) fn tables()(kind in 0_usize..6, ms in 1_000_u64..400_000) -> Timetable {
@@ -26,12 +27,13 @@ prop_compose! {
         ][..]),
         text in prop::sample::select(&[
             "30 2 * * *", "*/20 * * * *", "0,30 0-3 * * *", "15 */2 * * *", "*/10 * 2 * * *",
-            "5 1 * * SUN", "0 * * * *", "1-59/2 0,2 L * *",
+            "5 1 * * SUN", "0 * * * *", "1-59/2 0,2 L * *", "*/30 0-3 8-31 * SUN", "15 2 1-7,20-31 * SUN,WED",
         ][..]),
         dst in prop::sample::select(&[Dst::Vixie, Dst::Skip, Dst::Wall][..]),
+        days in prop::sample::select(&[None, Some(DayRule::Both), Some(DayRule::Either)][..]),
     ) -> Timetable {
         let schedule = Schedule::Cron { expression: text.to_owned() };
-        Timetable::new("a.b", &schedule, Zone::parse(zone).unwrap(), dst).unwrap()
+        Timetable::new("a.b", &schedule, Zone::parse(zone).unwrap(), dst, days).unwrap()
     }
 }
 

@@ -26,7 +26,8 @@ fn accounted(plan: &Plan) -> u64 {
 fn planning_a_year_of_missed_minutes_or_seconds_is_bounded_by_the_limit() {
     let vienna = |expression: &str| {
         let schedule = Schedule::Cron { expression: expression.to_owned() };
-        Timetable::new("a.b", &schedule, Zone::parse("Europe/Vienna").unwrap(), Dst::Vixie).unwrap()
+        Timetable::new("a.b", &schedule, Zone::parse("Europe/Vienna").unwrap(), Dst::Vixie, None)
+            .unwrap()
     };
     for (table, missed) in [
         (cron("* * * * *"), 525_600),

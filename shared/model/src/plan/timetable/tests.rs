@@ -11,7 +11,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 fn ready(schedule: &Schedule) -> Result<Timetable, TimetableError> {
-    Timetable::new("a.b", schedule, Zone::UTC, Dst::default())
+    Timetable::new("a.b", schedule, Zone::UTC, Dst::default(), None)
 }
 
 fn every(ms: u64) -> Timetable {
@@ -112,7 +112,7 @@ fn a_wall_time_is_an_instant_of_the_zone_whatever_the_data_makes_of_it() {
         ("2026-03-29T02:30:00", "2026-03-29T01:00:00Z"),
     ] {
         let schedule = Schedule::At { at: Moment::parse(text).unwrap() };
-        let table = Timetable::new("a.b", &schedule, vienna, Dst::default()).unwrap();
+        let table = Timetable::new("a.b", &schedule, vienna, Dst::default(), None).unwrap();
         assert_eq!(table.next_after(DateTime::UNIX_EPOCH), Some(at(instant)));
         assert_eq!(table.key_of(at(instant)), Some(format!("once-{instant}")));
     }
@@ -208,7 +208,7 @@ proptest! {
         let (zone, phase) = (Zone::parse(zone).unwrap(), phase % period);
         let [minutes, phase_minutes] = [period, phase].map(|m| Duration::from_mins(m as u64));
         let schedule = Schedule::Every { period: minutes, phase: phase_minutes };
-        let table = Timetable::new("a.b", &schedule, zone, Dst::default()).unwrap();
+        let table = Timetable::new("a.b", &schedule, zone, Dst::default(), None).unwrap();
         let table = table.with_constraints(&constraints, "a.b");
         let walked: Vec<_> = (0..12_500)
             .filter(|minute| fires(*minute, (period, phase), &constraints, zone).0)

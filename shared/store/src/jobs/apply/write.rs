@@ -18,7 +18,7 @@ pub(super) async fn insert(
     sqlx::query!(
         "-- insert_jobs
         INSERT INTO sexton.jobs (id, name, description, target, schedule_kind, schedule_expression,
-            timezone, dst, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
+            timezone, dst, days, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
@@ -26,7 +26,7 @@ pub(super) async fn insert(
             paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
             planned_until, tz_version, created_at, updated_at)
         SELECT id, name, description, target, schedule_kind, schedule_expression,
-            timezone, dst, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
+            timezone, dst, days, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
@@ -51,7 +51,7 @@ pub(super) async fn update(
         "-- update_jobs
         UPDATE sexton.jobs SET description = r.description, target = r.target,
             schedule_kind = r.schedule_kind, schedule_expression = r.schedule_expression,
-            timezone = r.timezone, dst = r.dst, start_at = r.start_at, end_at = r.end_at,
+            timezone = r.timezone, dst = r.dst, days = r.days, start_at = r.start_at, end_at = r.end_at,
             exclude = r.exclude, jitter_ms = r.jitter_ms, max_runs = r.max_runs,
             task_type = r.task_type, params = r.params, pool = r.pool, overlap = r.overlap,
             misfire_policy = r.misfire_policy, misfire_window_ms = r.misfire_window_ms,
