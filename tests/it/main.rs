@@ -12,6 +12,7 @@ mod doctor;
 mod enqueue;
 mod failed;
 mod flows;
+mod guard;
 mod guard_ticks;
 mod network;
 mod operator_actions;

@@ -29,6 +29,7 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
         ("docs/guides/from-crontab.md", 2),
         ("docs/guides/from-sidekiq-cron.md", 1),
         ("docs/guides/from-spring-shedlock.md", 1),
+        ("docs/guides/lock-keys.md", 1),
         ("docs/guides/several-teams.md", 1),
         ("docs/guides/timeouts-and-leases.md", 1),
         ("docs/tutorial/first-job.md", 2),
@@ -77,6 +78,13 @@ fn the_table_of_the_findings_is_the_list_of_the_rules() {
 fn the_handler_of_the_page_is_the_compiled_example() {
     let shown = blocks(&text("docs/guides/handlers.md"), "rust example");
     assert_eq!(shown, [text("worker/examples/charge.rs").trim_end()]);
+}
+
+#[test]
+fn the_service_of_the_guide_to_distributed_cron_is_the_compiled_example() {
+    let guide = text("docs/guides/distributed-cron.md");
+    let shown = blocks(&guide, "rust example");
+    assert_eq!(shown, [text("guard/examples/distributed_cron.rs").trim_end()]);
 }
 
 #[test]

@@ -10,12 +10,13 @@ const DOCUMENTS_NAMING_TESTS: [&str; 3] =
     ["docs/reference/guarantee-tests.md", "docs/operations/servers.md", "tests/README.md"];
 
 /// The first part of a test's path, and the folder of its modules.
-const CRATES: [(&str, &str); 17] = [
+const CRATES: [(&str, &str); 18] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
     ("sexton_console", "console/src"),
     ("sexton_engine", "shared/engine/src"),
+    ("sexton_guard", "guard/src"),
     ("sexton_hostile", "tests/hostile/src"),
     ("sexton_model", "shared/model/src"),
     ("sexton_operations", "shared/operations/src"),

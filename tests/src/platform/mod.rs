@@ -147,6 +147,19 @@ impl Platform {
         self.start("handlers", name, env)
     }
 
+    /// Starts a process that holds locks, `tests/src/bin/lock-holder.rs`, as `name`, on the platform's database unless `env`
+    /// names another.
+    pub fn start_lock_holder(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
+        let database = [("DATABASE_URL", self.database_url())];
+        self.start("lock-holder", name, &[&database, env].concat())
+    }
+
+    /// Starts a service with cron jobs of its own, `tests/src/bin/cron-instance.rs`, as `name`, on the platform's database.
+    pub fn start_cron_instance(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
+        let database = [("DATABASE_URL", self.database_url())];
+        self.start("cron-instance", name, &[&database, env].concat())
+    }
+
     /// Starts the worker of `worker/examples/nothing.rs` as `name`; as [`Self::start_worker`].
     pub fn start_nothing(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
         self.start("examples/nothing", name, env)
