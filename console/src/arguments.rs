@@ -15,6 +15,7 @@ use crate::commands::failed::FailedCommand;
 use crate::commands::flows::FlowsCommand;
 use crate::commands::groups::GroupsCommand;
 use crate::commands::jobs::JobsCommand;
+use crate::commands::keys::KeysCommand;
 use crate::commands::migrate::Migrate;
 use crate::commands::status::Status;
 use crate::commands::unknown_messages::UnknownCommand;
@@ -62,6 +63,9 @@ pub enum Command {
     /// Search and export the record of operators' actions
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Manage keys of advisory locks: ranges of services, formulas of other systems
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Show the platform's state: servers, pools, processes, warnings
     Status(Status),
     /// Show workers and what they run

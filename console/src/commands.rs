@@ -12,6 +12,7 @@ pub mod failed;
 pub mod flows;
 pub mod groups;
 pub mod jobs;
+pub mod keys;
 pub mod migrate;
 mod report;
 pub mod status;

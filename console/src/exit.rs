@@ -62,7 +62,9 @@ impl Exit {
             Self::Unreachable => "the database does not answer or refuses the connection",
             Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
             Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
-            Self::Findings => "`cron lint` has findings, or `doctor` has one that is an error",
+            Self::Findings => {
+                "`cron lint` or `keys check` has findings, or `doctor` has one that is an error"
+            }
             Self::Partly => "only a part was done or converted; the answer says which",
             Self::Warnings => "`doctor` has warnings, or `status --check` has",
         }

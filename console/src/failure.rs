@@ -6,6 +6,7 @@ mod remedies;
 
 use serde_json::{Value, json};
 use sexton_model::jobs_file::Problem;
+use sexton_model::lock_key::ranges_file::RangeProblem;
 use sexton_operations::connect::ConnectError;
 use sexton_service::settings::SettingsErrors;
 use sexton_store::StoreError;
@@ -21,6 +22,9 @@ pub enum Failure {
     /// A jobs file, or its content, cannot be applied.
     #[error("{}", problems(.0))]
     Problems(Vec<Problem>),
+    /// A file of ranges, or its content, cannot be imported.
+    #[error("{}", range_problems(.0))]
+    RangeProblems(Vec<RangeProblem>),
     /// Arguments that the parser cannot judge.
     #[error("{0}")]
     Usage(String),
@@ -59,7 +63,7 @@ impl Failure {
     /// The status of the process.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Failed(_) | Self::Problems(_) => Exit::Failed,
+            Self::Failed(_) | Self::Problems(_) | Self::RangeProblems(_) => Exit::Failed,
             Self::Usage(_) | Self::Settings(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
             Self::NothingDone(_) => Exit::NothingDone,
@@ -87,15 +91,33 @@ impl Failure {
             });
             document["problems"] = list.collect();
         }
+        if let Self::RangeProblems(all) = self {
+            let list = all.iter().map(|p| {
+                json!({
+                    "file": p.file, "line": p.line, "column": p.column, "field": p.field,
+                    "message": p.message,
+                })
+            });
+            document["problems"] = list.collect();
+        }
         document
     }
 }
 
 fn problems(all: &[Problem]) -> String {
+    format!("{}; nothing was applied", listed(all))
+}
+
+fn range_problems(all: &[RangeProblem]) -> String {
+    format!("{}; nothing was imported", listed(all))
+}
+
+/// The problems, one a line, and their number.
+fn listed(all: &[impl ToString]) -> String {
     let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
     let count = all.len();
     let noun = if count == 1 { "problem" } else { "problems" };
-    format!("{}\n{count} {noun}; nothing was applied", lines.join("\n"))
+    format!("{}\n{count} {noun}", lines.join("\n"))
 }
 
 impl From<StoreError> for Failure {

@@ -52,6 +52,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Groups(command) => commands::groups::run(&command, session).await,
         Command::Bulks(command) => commands::bulks::run(&command, session).await,
         Command::Unknown(command) => commands::unknown_messages::run(command, session).await,
+        Command::Keys(command) => commands::keys::run(&command, session).await,
         Command::Status(arguments) => commands::status::run(&arguments, session).await,
         Command::Enqueue(command) => commands::enqueue::run(*command, session).await,
         Command::Workers(command) => commands::workers::run(&command, session).await,

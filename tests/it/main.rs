@@ -14,6 +14,7 @@ mod failed;
 mod flows;
 mod guard;
 mod guard_ticks;
+mod keys;
 mod network;
 mod operator_actions;
 mod process;

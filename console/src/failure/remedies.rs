@@ -27,6 +27,7 @@ impl From<InvalidRequest> for Failure {
     fn from(invalid: InvalidRequest) -> Self {
         match invalid {
             InvalidRequest::JobsFile(problems) => Self::Problems(problems),
+            InvalidRequest::RangesFile(problems) => Self::RangeProblems(problems),
             InvalidRequest::Several(all) => {
                 let all: Vec<String> =
                     all.into_iter().map(|one| Self::from(one).to_string()).collect();
@@ -91,7 +92,9 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         InvalidRequest::IdsAndFilter
         | InvalidRequest::Other(_)
         | InvalidRequest::Several(_)
-        | InvalidRequest::JobsFile(_) => invalid.to_string(),
+        | InvalidRequest::JobsFile(_)
+        | InvalidRequest::RangesFile(_)
+        | InvalidRequest::LockKey(_) => invalid.to_string(),
     }
 }
 

@@ -23,6 +23,7 @@ pub mod jobs_file;
 pub mod key;
 pub mod lease;
 pub mod lint;
+pub mod lock_key;
 pub mod log_throttle;
 pub mod moment;
 pub mod open;

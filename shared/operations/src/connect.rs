@@ -64,6 +64,15 @@ impl Connector<'_> {
         }
     }
 
+    /// Connects to the database of another platform, and checks that this program knows its schema.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`]. Its remedies name `DATABASE_URL`, which stands for the URL given here.
+    pub async fn open_other(&self, server: &ServerUrl) -> Result<Store, ConnectError> {
+        check_schema(self.connect(server, None).await?).await
+    }
+
     async fn connect(
         &self,
         server: &ServerUrl,
@@ -102,11 +111,14 @@ impl Connector<'_> {
     ///
     /// As [`Self::open_any_schema`], and [`ConnectError::Schema`].
     pub async fn open(&self) -> Result<Store, ConnectError> {
-        let store = self.open_any_schema().await?;
-        match store.check_schema().await {
-            Err(StoreError::Schema(why)) => Err(ConnectError::Schema(why)),
-            other => Ok(other.map(|()| store)?),
-        }
+        check_schema(self.open_any_schema().await?).await
+    }
+}
+
+async fn check_schema(store: Store) -> Result<Store, ConnectError> {
+    match store.check_schema().await {
+        Err(StoreError::Schema(why)) => Err(ConnectError::Schema(why)),
+        other => Ok(other.map(|()| store)?),
     }
 }
 

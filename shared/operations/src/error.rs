@@ -5,6 +5,8 @@
 
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::jobs_file;
+use sexton_model::lock_key::DeriveError;
+use sexton_model::lock_key::ranges_file::RangeProblem;
 use sexton_model::state::State;
 use sexton_store::StoreError;
 use sexton_store::failures::MutedMatches;
@@ -104,6 +106,12 @@ pub enum InvalidRequest {
     /// A jobs file, or its content, cannot be applied.
     #[error("{} problems; nothing was applied", .0.len())]
     JobsFile(Vec<jobs_file::Problem>),
+    /// A file of lock key ranges, or its content, cannot be imported.
+    #[error("{} problems; nothing was imported", .0.len())]
+    RangesFile(Vec<RangeProblem>),
+    /// A formula has no key for these texts.
+    #[error(transparent)]
+    LockKey(#[from] DeriveError),
     /// The firings would overlap, against the job's policy.
     #[error("{0}")]
     OverlapForbidden(String),

@@ -9,6 +9,7 @@
 //!   the actions on them.
 //! - [`enqueue`]: executions for programs, by the functions that every language calls.
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
+//! - [`lock_keys`]: the keys of advisory locks: formulas, and the registry of who has which numbers.
 //! - [`workers`]: the worker processes, and what each runs.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
@@ -38,6 +39,7 @@ pub mod instants;
 pub mod job_names;
 pub mod jobs;
 pub mod ledger;
+pub mod lock_keys;
 pub mod paging;
 pub mod params_schemas;
 pub mod secrets;

@@ -26,6 +26,7 @@ pub mod flows;
 pub mod foreign;
 pub mod jobs;
 pub mod ledger;
+pub mod lock_keys;
 pub mod neighbours;
 pub mod notifications;
 pub mod operator;

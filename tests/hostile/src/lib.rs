@@ -26,6 +26,7 @@ mod json_lines;
 mod manifest;
 mod message;
 mod output;
+mod ranges_file;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "message", run: message::run },
     Target { name: "headers", run: headers::run },
     Target { name: "cron", run: cron::run },
@@ -52,6 +53,7 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "catalogue", run: catalogue::run },
     Target { name: "json_lines", run: json_lines::run },
     Target { name: "output", run: output::run },
+    Target { name: "ranges_file", run: ranges_file::run },
 ];
 
 /// The target of that name.

@@ -82,6 +82,11 @@ fn all_output_of_the_corpus_passes() {
     replay("output");
 }
 
+#[test]
+fn every_file_of_ranges_of_the_corpus_passes() {
+    replay("ranges_file");
+}
+
 /// A corpus that no target reads, a target without a corpus or a test, a target that no fuzzer runs:
 /// each would go unnoticed.
 #[test]

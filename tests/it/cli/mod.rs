@@ -219,7 +219,12 @@ impl Console {
 
 /// Runs `sexton` on a database of another test.
 pub(crate) async fn sexton_on(db: &TestDatabase, args: &[&str]) -> Ended {
-    run(args, &[("DATABASE_URL", db.url()), ("USER", "tester")], "").await
+    sexton_with(args, &[("DATABASE_URL", db.url()), ("USER", "tester")]).await
+}
+
+/// Runs `sexton` with these variables and `PATH`, and no others.
+pub(crate) async fn sexton_with(args: &[&str], env: &[(&str, &str)]) -> Ended {
+    run(args, env, "").await
 }
 
 /// Runs `sexton` with these variables and `PATH`, and no others.

@@ -101,9 +101,12 @@ async fn rendered(page: &str, scene: &mut Scene) -> String {
 async fn the_page_of_the_commands_has_the_help_and_the_output_of_each() {
     let page = text(PAGE);
     let mut scene = Scene::new().await;
-    for (name, info) in
-        [("jobs.toml", "toml jobs"), ("crontab", "text crontab"), ("cronjob.yaml", "yaml")]
-    {
+    for (name, info) in [
+        ("jobs.toml", "toml jobs"),
+        ("crontab", "text crontab"),
+        ("cronjob.yaml", "yaml"),
+        ("ranges.csv", "csv ranges"),
+    ] {
         let [content] = &blocks(&page, info)[..] else { panic!("one {name}") };
         scene.file(name, &format!("{content}\n"));
     }

@@ -7,6 +7,8 @@ use sexton_console::import;
 use sexton_model::foreign::MAX_FOREIGN_JOBS;
 use sexton_model::job::{self, Misfire};
 use sexton_model::jobs_file::{self, limits};
+use sexton_model::lock_key::range::{MAX_KEYS, MAX_RANGES};
+use sexton_model::lock_key::{MAX_KEY, ranges_file};
 use sexton_model::rate;
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
 use sexton_model::retry::RetryPolicy;
@@ -48,6 +50,18 @@ fn the_limits_of_the_page_are_those_of_the_code() {
                 flow::MAX_JOB_FLOW_BYTES / KIB
             ),
         ),
+        (
+            "ranges of lock keys",
+            format!(
+                "{} of {} keys each, from -(2^53 - 1) to 2^53 - 1",
+                with_commas(MAX_RANGES),
+                with_commas(MAX_KEYS as usize)
+            ),
+        ),
+        (
+            "file that `sexton keys import` reads",
+            format!("{} MiB", ranges_file::MAX_FILE_BYTES / MIB),
+        ),
         ("placeholders of a job", with_commas(template::MAX_PLACEHOLDERS)),
         ("idempotency key, filled", bytes(template::MAX_FILLED_KEY_BYTES)),
         ("body of a message", format!("{} MiB", ticket::MAX_BODY_BYTES / MIB)),
@@ -87,6 +101,7 @@ fn the_limits_of_the_page_are_those_of_the_code() {
         ("a caller's own key deduplicates for", format!("{OWN_KEY_RETENTION_DAYS} days")),
         ("jobs of tasks that other programs publish", with_commas(MAX_FOREIGN_JOBS as usize)),
     ];
+    assert_eq!(MAX_KEY, (1 << 53) - 1);
     let page = text("docs/reference/limits.md");
     for (what, limit) in limits {
         let row = format!("| {what} | {limit} |");

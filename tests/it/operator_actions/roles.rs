@@ -27,6 +27,13 @@ const MATRIX: &[(&str, [bool; 6])] = &[
     ("DELETE FROM sexton.attempt_output", [true, true, false, false, false, false]),
     ("UPDATE sexton.bulks SET state = state", [true, true, true, false, false, false]),
     ("DELETE FROM sexton.bulks", [true, true, false, false, false, false]),
+    ("SELECT count(*) FROM sexton.lock_key_ranges", [true, true, true, false, true, false]),
+    (
+        "INSERT INTO sexton.lock_key_ranges (service, first_key, assigned_by, assigned_at)
+         VALUES ('a', 1, 'ann', now()) ON CONFLICT (service) DO UPDATE SET keys = excluded.keys",
+        [true, true, true, false, false, false],
+    ),
+    ("DELETE FROM sexton.lock_key_ranges", [true, true, false, false, false, false]),
     ("UPDATE sexton.retention SET pruned_before = now()", [true, true, false, false, false, false]),
     (
         "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'ann', 'test')",

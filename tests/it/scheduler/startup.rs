@@ -82,6 +82,28 @@ async fn a_job_of_the_environment_whose_day_fields_mean_two_things_is_logged_wit
 }
 
 #[tokio::test]
+async fn a_lock_key_of_another_service_stops_the_start_and_one_that_was_there_before_its_range_does_not()
+ {
+    let db = TestDatabase::create().await.unwrap();
+    let (_, database) = reachability();
+    let start = async |service: &str| {
+        let json = r#"{"cleanup": {"schedule": "*/5 * * * *", "lockKey": 1301}}"#;
+        let jobs = cron_jobs::parse(Some(json), Some(service)).unwrap();
+        timeout(DEADLINE, start_up(db.store(), &jobs, "test", &database)).await.unwrap()
+    };
+    start("billing").await.unwrap();
+    let range = "INSERT INTO sexton.lock_key_ranges (service, first_key, assigned_by, assigned_at)
+        VALUES ('billing', 2000, 'test', now()), ('shop', 1300, 'test', now())";
+    execute(&db, range).await;
+    start("billing").await.unwrap();
+    let error = start("shop").await.unwrap_err();
+    assert!(matches!(error, StartError::Jobs(_)), "{error}");
+    let text = error.to_string();
+    let why = "job \"shop.cleanup\": lock_key: 1301 is the key of billing.cleanup";
+    assert!(text.contains(why) && text.contains("the next free one is 1300"), "{text}");
+}
+
+#[tokio::test]
 async fn jobs_that_never_fire_stop_the_start_and_are_all_named() {
     let db = TestDatabase::create().await.unwrap();
     let (_, database) = reachability();

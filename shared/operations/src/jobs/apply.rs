@@ -23,7 +23,8 @@ pub struct ApplyOptions {
 ///
 /// # Errors
 ///
-/// [`InvalidRequest::JobsFile`] with the places of jobs that would never fire; nothing was applied.
+/// [`InvalidRequest::JobsFile`] with the places of jobs that would never fire or may not have their lock key; nothing was
+/// applied.
 pub async fn apply(
     store: &Store,
     files: &JobsFiles,
@@ -36,7 +37,9 @@ pub async fn apply(
     let applied =
         jobs::apply(store, request, fresh_id, None).await.map_err(|error| match error {
             ApplyError::Problems(problems) => {
-                let located = problems.into_iter().map(|problem| files.locate(problem)).collect();
+                let located = problems.into_iter().map(|problem| files.locate(problem));
+                let mut located: Vec<_> = located.collect();
+                located.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
                 InvalidRequest::JobsFile(located).into()
             }
             ApplyError::TooMany(_) => {

@@ -10,6 +10,7 @@
 //! the same transaction.
 
 pub(super) mod cursor_placement;
+mod lock_keys;
 mod missing_members;
 mod templates;
 mod write;
@@ -86,7 +87,7 @@ pub enum ApplyError {
     /// More than [`MAX_APPLIED_JOBS`].
     #[error("{0} jobs at once; {MAX_APPLIED_JOBS} at most")]
     TooMany(usize),
-    /// Jobs that would never fire, or only in the past.
+    /// Jobs that would never fire, or only in the past, or whose lock key is another job's or not of their service's range.
     #[error("{} of the jobs cannot be applied", .0.len())]
     Problems(Vec<Problem>),
     /// Flows whose members are executions of jobs that do not exist.
@@ -134,13 +135,15 @@ pub async fn apply(
     if !unfilled.is_empty() {
         return Err(ApplyError::Templates(unfilled));
     }
-    let work = decide(&request, &timetables, &jobs, fresh_id, at)?;
+    let key_problems = lock_keys::find_problems(&mut tx, request.specs, &jobs).await?;
+    let work = decide(&request, &timetables, &jobs, key_problems, fresh_id, at)?;
     let done = work.applied;
     let touched =
         if request.dry_run { false } else { write::touch(&mut tx, &work.over, at).await? };
     if touched && work.actions.is_empty() {
         commit(tx).await.map_err(StoreError::from)?;
     } else if !request.dry_run && !work.actions.is_empty() {
+        write::release_lock_keys(&mut tx, &work.releasing).await?;
         for batch in work.created.chunks(MAX_BATCH_JOBS) {
             write::insert(&mut tx, batch, at).await?;
         }
@@ -229,12 +232,15 @@ struct PlannedWrites {
     actions: Vec<NewAction>,
     /// Finished one-shot jobs, which stay as they are.
     over: Vec<Uuid>,
+    /// Jobs that give up their lock key.
+    releasing: Vec<Uuid>,
 }
 
 fn decide(
     request: &Apply<'_>,
     timetables: &[Result<Timetable, TimetableError>],
     jobs: &[Job],
+    mut problems: Vec<Problem>,
     mut fresh_id: impl FnMut() -> JobId,
     at: DateTime<Utc>,
 ) -> Result<PlannedWrites, ApplyError> {
@@ -267,7 +273,7 @@ fn decide(
             work.create(ready, fresh_id(), request.actor, at);
         }
     }
-    let problems = check_with_timetables(rescheduled, at);
+    problems.extend(check_with_timetables(rescheduled, at));
     if !problems.is_empty() {
         return Err(ApplyError::Problems(problems));
     }
@@ -323,6 +329,9 @@ impl PlannedWrites {
     ) -> Result<(), StoreError> {
         let id = JobId::new(job.id);
         let spec = ready.spec;
+        if job.lock_key.is_some() && job.lock_key != spec.lock_key {
+            self.releasing.push(job.id);
+        }
         if !old.has_same_firings(spec) {
             self.rescheduled.push(id);
         }

@@ -114,7 +114,7 @@ const VIEWER_GRANTS: [&str; 3] = [
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 15] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 16] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -122,6 +122,7 @@ const OPERATOR_WRITES: [(&str, &[&str]); 15] = [
     ("jobs", &["INSERT", "UPDATE"]),
     ("executions", &["INSERT", "UPDATE"]),
     ("failure_groups", &["INSERT", "UPDATE"]),
+    ("lock_key_ranges", &["INSERT", "UPDATE"]),
     ("bulks", &["INSERT", "UPDATE"]),
     ("bulk_items", &["INSERT", "UPDATE"]),
     ("failures", &["INSERT", "UPDATE", "DELETE"]),

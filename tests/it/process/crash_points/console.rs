@@ -217,6 +217,18 @@ async fn console_grouped() {
     scene.ends(scene.successors(), "console.grouped", "state = 'failed'", [0, 0]).await;
 }
 
+#[tokio::test]
+async fn console_keys_assigned() {
+    let scene = Scene::plain().await;
+    scene.parked(1).await;
+    let command = ["keys", "assign", "billing", "--reason", "new service"];
+    scene.console_dies("console.keys_assigned", &command).await;
+    assert_eq!(count(&scene.platform, "sexton.lock_key_ranges WHERE first_key = 1000").await, 1);
+    assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
+    assert_eq!(scene.action_count("assign_keys").await, 1);
+    scene.ends(scene.successors(), "console.keys_assigned", "state = 'failed'", [0, 0]).await;
+}
+
 impl Scene {
     pub(super) async fn command(&self, args: &[&str]) -> CommandOutput {
         self.platform.sexton(args).await

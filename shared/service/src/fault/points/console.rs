@@ -157,6 +157,14 @@ pub(super) const POINTS: &[Point] = &[
         "the command",
     ),
     at(
+        "console.keys_assigned",
+        Never,
+        "the command assigns ranges of lock keys",
+        "it answers",
+        "the ranges and their audit entries; repeated, the command finds nothing to change",
+        "the command",
+    ),
+    at(
         "console.unknown_discarded",
         Never,
         "the command marks an unknown message for removal",

@@ -76,6 +76,23 @@ pub(super) async fn update(
     Ok(())
 }
 
+/// Frees the lock keys that these jobs give up, so that jobs may exchange theirs: an index refuses one that is taken, row by row.
+pub(super) async fn release_lock_keys(
+    connection: &mut PgConnection,
+    jobs: &[Uuid],
+) -> Result<(), StoreError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "-- release_lock_keys\nUPDATE sexton.jobs SET lock_key = NULL WHERE id = ANY ($1)",
+        jobs
+    )
+    .execute(WithTimeout(connection))
+    .await?;
+    Ok(())
+}
+
 /// Records, once a day for each, that a file still contains these one-shot jobs, so that
 /// [retention](crate::retention) keeps them: without its row each would be a new job, and run again. Returns whether
 /// it wrote any.

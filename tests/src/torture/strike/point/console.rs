@@ -26,6 +26,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "console.backfilled" => backfilled(arena, name).await,
         "console.deleted" => deleted(arena, name).await,
         "console.grouped" => grouped(arena, name).await,
+        "console.keys_assigned" => keys_assigned(arena, name).await,
         _ => bail!("there is no recipe for {name}: write one beside this"),
     }
 }
@@ -256,5 +257,21 @@ async fn grouped(arena: &mut Arena, name: &str) -> Result<Outcome> {
     .fetch_one(arena.pool())
     .await?;
     follows(noted == 1, &format!("a note was audited {noted} times"))?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
+}
+
+async fn keys_assigned(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = park(arena).await?;
+    let service = format!("s{}", Uuid::new_v4().simple());
+    let command = ["keys", "assign", &service];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    let assigned: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM sexton.operator_actions WHERE action = 'assign_keys' AND after ->> 'service' = $1",
+    )
+    .bind(&service)
+    .fetch_one(arena.pool())
+    .await?;
+    follows(assigned == 1, &format!("a range was audited {assigned} times"))?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
 }
