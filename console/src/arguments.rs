@@ -16,6 +16,7 @@ use crate::commands::flows::FlowsCommand;
 use crate::commands::groups::GroupsCommand;
 use crate::commands::jobs::JobsCommand;
 use crate::commands::keys::KeysCommand;
+use crate::commands::locks::LocksCommand;
 use crate::commands::migrate::Migrate;
 use crate::commands::status::Status;
 use crate::commands::unknown_messages::UnknownCommand;
@@ -71,6 +72,8 @@ pub enum Command {
     /// Show workers and what they run
     #[command(subcommand)]
     Workers(WorkersCommand),
+    /// List locks: who holds or waits for which, and since when
+    Locks(LocksCommand),
     /// Check the platform and suggest remedies
     Doctor(Doctor),
     /// Try and check cron expressions

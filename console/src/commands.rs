@@ -13,6 +13,7 @@ pub mod flows;
 pub mod groups;
 pub mod jobs;
 pub mod keys;
+pub mod locks;
 pub mod migrate;
 mod report;
 pub mod status;

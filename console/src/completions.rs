@@ -61,6 +61,7 @@ pub fn kind_of(path: &[&str], arg: &Arg) -> Option<CandidateKind> {
         ("unknown", "id" | "ids") => Some(CandidateKind::UnknownMessage),
         (_, "pool" | "to_pool") => Some(CandidateKind::Pool),
         (_, "worker") => Some(CandidateKind::Worker),
+        ("locks", "row" | "name") => Some(CandidateKind::LockRow),
         _ => None,
     }
 }
@@ -158,6 +159,8 @@ mod tests {
             (CandidateKind::Pool, "workers list --pool <POOL>"),
             (CandidateKind::Worker, "workers show <WORKER>"),
             (CandidateKind::Worker, "executions list --worker <WORKER>"),
+            (CandidateKind::LockRow, "locks --row <NAME>"),
+            (CandidateKind::LockRow, "locks break <NAME>"),
         ] {
             assert!(names(kind).contains(some), "{some} is not among\n{}", names(kind));
         }

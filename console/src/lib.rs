@@ -56,6 +56,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Status(arguments) => commands::status::run(&arguments, session).await,
         Command::Enqueue(command) => commands::enqueue::run(*command, session).await,
         Command::Workers(command) => commands::workers::run(&command, session).await,
+        Command::Locks(command) => commands::locks::run(&command, session).await,
         Command::Completions(arguments) => commands::completions::run(arguments, session),
         Command::Doctor(arguments) => commands::doctor::run(&arguments, session).await,
         Command::Bench(command) => commands::bench::run(&command, session).await,

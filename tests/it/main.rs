@@ -15,6 +15,7 @@ mod flows;
 mod guard;
 mod guard_ticks;
 mod keys;
+mod locks;
 mod network;
 mod operator_actions;
 mod process;

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::gate::Gate;
 use crate::instance_lock::InstanceLockFile;
+use crate::job_locks::JobLocks;
 use crate::output::streaming::Streaming;
 use crate::parked_log::ParkedLog;
 use crate::queue_health::QueueHealth;
@@ -53,6 +54,8 @@ pub(crate) struct Context {
     pub(crate) hard: CancellationToken,
     /// How long a ticket may stay unacknowledged.
     pub(crate) ack_deadline: Duration,
+    /// The locks of jobs.
+    pub(crate) job_locks: JobLocks,
     /// The lock file that the guards of tasks hold, if this worker has one.
     pub(crate) instance_lock: Option<InstanceLockFile>,
 }

@@ -19,6 +19,7 @@ pub mod guard;
 pub mod handler;
 mod heartbeat;
 mod instance_lock;
+mod job_locks;
 pub mod output;
 mod parked_log;
 mod program;

@@ -28,6 +28,7 @@ use crate::context::Context;
 use crate::gate::Gate;
 use crate::heartbeat::{InstanceHeartbeat, listen};
 use crate::instance_lock::{InstanceLock, InstanceLockFile};
+use crate::job_locks::JobLocks;
 use crate::output::streaming::Streaming;
 use crate::parked_log::ParkedLog;
 use crate::queue_health::QueueHealth;
@@ -238,6 +239,7 @@ fn context(
         hard: lifecycle.hard(),
         ack_deadline: options.ack_deadline,
         instance_lock,
+        job_locks: JobLocks::new(&options.store, &options.instance),
     }
 }
 

@@ -5,8 +5,10 @@ use sexton_model::state::State;
 use sexton_operations::error::{
     Conflict, ExecutionAction, InvalidRequest, NotFound, OperationError, join_field,
 };
+use sexton_operations::locks::describe_session;
 use sexton_operations::text::line;
 use sexton_operations::{execution_ids, groups, unknown_messages};
+use sexton_store::locks::AdvisoryLock;
 
 use super::Failure;
 use crate::muted::describe_muted;
@@ -89,6 +91,9 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         InvalidRequest::OverlapForbidden(_) => {
             format!("{invalid}; --overlap allow lets these run beside each other and beside others")
         }
+        InvalidRequest::AdvisoryLock { holders, .. } => {
+            format!("{invalid}; {}", free_advisory(holders))
+        }
         InvalidRequest::IdsAndFilter
         | InvalidRequest::Other(_)
         | InvalidRequest::Several(_)
@@ -96,6 +101,30 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         | InvalidRequest::RangesFile(_)
         | InvalidRequest::LockKey(_) => invalid.to_string(),
     }
+}
+
+/// What frees an advisory lock, of which nobody but its session can let go.
+fn free_advisory(holders: &[AdvisoryLock]) -> String {
+    let Some(holder) = holders.first() else {
+        return "nobody holds it: `sexton locks` shows the locks that are held".to_owned();
+    };
+    let held = format!("it is held by {}", describe_session(holder.session.as_ref()));
+    let end_execution = holder.attempt.as_ref().map(|attempt| {
+        let id = attempt.execution_id;
+        format!("`sexton executions cancel {id}` ends the execution that holds it")
+    });
+    let end_session = holder.session.as_ref().map_or_else(
+        || "`ROLLBACK PREPARED`, with a gid of pg_prepared_xacts, ends it".to_owned(),
+        |session| {
+            format!(
+                "`SELECT pg_terminate_backend({})` ends the session: the server rolls its transaction back and frees \
+                 all its locks at once, also those of other jobs; the end of the process that holds it does the same",
+                session.pid
+            )
+        },
+    );
+    let parts = [Some(held), end_execution, Some(end_session)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn not_found(missing: NotFound) -> String {
@@ -127,6 +156,7 @@ fn not_found(missing: NotFound) -> String {
                 "{text}; `sexton workers list --all` lists names and ids (retention removes old ones)"
             )
         }
+        NotFound::LockRow(_) => format!("{text}; `sexton locks --all` shows those there are"),
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),
         NotFound::UnknownMessage(id) => format!(
             "there is no unknown message {id}; `sexton unknown list --all` shows all that are known"
@@ -171,10 +201,16 @@ fn describe_conflict(conflict: Conflict) -> String {
         Conflict::JobUnderWay(_) => format!(
             "{text}; wait for them (`sexton jobs pause` lets no others begin), or add --cancel"
         ),
+        Conflict::LockRowChanged { .. } => format!("{text}; nothing was done"),
+        Conflict::LockRowRunning { execution, .. } => format!(
+            "{text}; `sexton executions cancel {execution}` ends it and frees the row; if its worker is dead, a \
+             scheduler ends it within a lease. --force breaks the lock all the same: another holder may begin while \
+             the task still runs"
+        ),
         Conflict::TruncatedMessage { .. } => format!(
             "{text}: take the message out of the queue with an AMQP tool, or add --cut for what is kept"
         ),
-        Conflict::NothingDiscarded(_) | Conflict::Other(_) => text,
+        Conflict::NothingDiscarded(_) | Conflict::LockRowFree(_) | Conflict::Other(_) => text,
     }
 }
 

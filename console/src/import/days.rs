@@ -35,8 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_restricting_day_fields_keep_their_meaning_of_cron_and_of_kubernetes()
-    {
+    fn two_restricting_day_fields_keep_their_meaning_of_cron_and_of_kubernetes() {
         use DayRule::{Both, Either};
         for (days, cron, kubernetes) in [
             ("13 * FRI", Some(Either), Some(Either)),

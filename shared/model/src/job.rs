@@ -20,12 +20,14 @@ mod columns;
 mod constraints;
 mod diff;
 mod exclusions;
+mod lock;
 mod name;
 
 pub use columns::{COLUMNS, ColumnError, ConstraintColumns};
 pub use constraints::ScheduleConstraints;
 pub use diff::{FieldChange, diff};
 pub use exclusions::{DateRange, DateRangeError, Exclusions, MAX_EXCLUSIONS};
+pub use lock::{JobLock, MAX_LOCK_ROW_BYTES, OnLocked, RowLock};
 pub use name::{NameError, check_class, check_name, check_task_type};
 
 /// Longest job name, in bytes.
@@ -99,8 +101,12 @@ pub struct JobSpec {
     /// a shorter lease finds a dead worker sooner, a longer one survives a longer outage of the database, since a
     /// worker that cannot renew ends the task before the lease is over.
     pub lease: Option<Duration>,
-    /// A number by which other systems know this job (advisory locks, dashboards).
+    /// The advisory lock that a worker holds while a task of the job runs. Not together with `lock_row`.
     pub lock_key: Option<i64>,
+    /// The lock row that a worker holds while a task of the job runs.
+    pub lock_row: Option<RowLock>,
+    /// What becomes of an execution whose lock is held elsewhere.
+    pub on_locked: OnLocked,
     /// Template with `{job}` and `{execution_key}`; `None`: `<job>:<execution_key>`.
     pub idempotency_template: Option<String>,
     /// How long after its nominal time an execution is expected to have succeeded.
@@ -179,6 +185,8 @@ impl JobSpec {
             timeout: DEFAULT_TIMEOUT,
             lease: None,
             lock_key: None,
+            lock_row: None,
+            on_locked: OnLocked::default(),
             idempotency_template: None,
             expect_within: None,
             stale_after: None,

@@ -4,6 +4,9 @@
 //! RabbitMQ, reads a clock or draws a random number, so everything here can be tested as a table and checked as a
 //! model.
 
+// A job has as many columns as one `json!` takes otherwise.
+#![recursion_limit = "256"]
+
 pub mod bulk;
 pub mod cron;
 pub mod delay_queues;

@@ -31,6 +31,8 @@ pub enum CandidateKind {
     Pool,
     /// A worker, by name.
     Worker,
+    /// A lock row, by name.
+    LockRow,
 }
 
 /// Returns the candidates that begin with `prefix`, those that people want first; at most [`MAX_CANDIDATES`].
@@ -53,6 +55,7 @@ pub async fn candidates(
             completions::unknown_messages(store, prefix, limit).await?
         }
         CandidateKind::Pool => completions::pools(store, prefix, limit).await?,
+        CandidateKind::LockRow => completions::lock_rows(store, prefix, limit).await?,
         CandidateKind::Worker => completions::workers(store, prefix, limit).await?,
         CandidateKind::Execution => match ids() {
             Some(range) => completions::executions(store, range, limit).await?,

@@ -80,6 +80,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     checks::failed_queue::check(facts, &mut found);
     checks::processes::check(facts, &mut found);
     checks::verify_tasks::check(facts, &mut found);
+    checks::locks::check(facts, &mut found);
     found.sort_by_key(|one| (std::cmp::Reverse(one.severity), one.code));
     found
 }

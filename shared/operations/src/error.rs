@@ -10,6 +10,7 @@ use sexton_model::lock_key::ranges_file::RangeProblem;
 use sexton_model::state::State;
 use sexton_store::StoreError;
 use sexton_store::failures::MutedMatches;
+use sexton_store::locks::{AdvisoryLock, LockKey};
 use sexton_store::operator::{OperatorAction, OperatorError};
 use uuid::Uuid;
 
@@ -112,6 +113,14 @@ pub enum InvalidRequest {
     /// A formula has no key for these texts.
     #[error(transparent)]
     LockKey(#[from] DeriveError),
+    /// Only its session, or the server, can release an advisory lock.
+    #[error("{key} is the key of an advisory lock, which ends with its session")]
+    AdvisoryLock {
+        /// The key.
+        key: LockKey,
+        /// The sessions that hold it.
+        holders: Vec<AdvisoryLock>,
+    },
     /// The firings would overlap, against the job's policy.
     #[error("{0}")]
     OverlapForbidden(String),
@@ -174,6 +183,9 @@ pub enum NotFound {
     /// A worker, by its name or id.
     #[error("there is no worker {0:?}")]
     Worker(String),
+    /// A lock that is a row.
+    #[error("there is no lock row {0:?}")]
+    LockRow(String),
     /// An unknown message.
     #[error("there is no unknown message {0}")]
     UnknownMessage(String),
@@ -288,6 +300,29 @@ pub enum Conflict {
     /// The job has executions under way.
     #[error("{0}")]
     JobUnderWay(String),
+    /// The lock row is free already.
+    #[error("lock row {0:?} is free already")]
+    LockRowFree(String),
+    /// The lock row has another holder than the operator saw, or the same one has taken it again.
+    #[error("lock row {name:?} was taken again since you looked, by {locked_by} at {locked_at}")]
+    LockRowChanged {
+        /// The row.
+        name: String,
+        /// Its holder now, made safe.
+        locked_by: String,
+        /// Since when, in RFC 3339.
+        locked_at: String,
+    },
+    /// The attempt that took the lock row runs, as far as the rows say.
+    #[error("lock row {name:?} is in use: {holder}")]
+    LockRowRunning {
+        /// The row.
+        name: String,
+        /// The attempt and its worker, in words.
+        holder: String,
+        /// The attempt's execution.
+        execution: Uuid,
+    },
     /// Only the beginning of an unknown message is kept.
     #[error("only the first {kept_bytes} of its {body_bytes} bytes are kept")]
     TruncatedMessage {

@@ -10,7 +10,7 @@
 //! - [`enqueue`]: executions for programs, by the functions that every language calls.
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
 //! - [`lock_keys`]: the keys of advisory locks: formulas, and the registry of who has which numbers.
-//! - [`workers`]: the worker processes, and what each runs.
+//! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
 //! - [`error`]: why a request was refused. The remedy differs between a command line and a page, so the code that
@@ -40,6 +40,7 @@ pub mod job_names;
 pub mod jobs;
 pub mod ledger;
 pub mod lock_keys;
+pub mod locks;
 pub mod paging;
 pub mod params_schemas;
 pub mod secrets;

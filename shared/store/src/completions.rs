@@ -156,3 +156,23 @@ pub async fn workers(
     .fetch_all(store.with_timeout())
     .await?)
 }
+
+/// Completes a lock row's name: those that are locked first, by name.
+pub async fn lock_rows(
+    store: &Store,
+    prefix: &str,
+    limit: i64,
+) -> Result<Vec<Candidate>, StoreError> {
+    Ok(sqlx::query_as!(
+        Candidate,
+        r#"-- complete_lock_rows
+        SELECT name::text AS "value!",
+               CASE WHEN lock_until > timezone('utc', now()) THEN 'held by ' || locked_by ELSE 'free' END AS about
+        FROM sexton.lock_rows WHERE starts_with(name, $1)
+        ORDER BY lock_until > timezone('utc', now()) DESC, name LIMIT $2"#,
+        prefix,
+        limit
+    )
+    .fetch_all(store.with_timeout())
+    .await?)
+}

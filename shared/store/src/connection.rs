@@ -127,9 +127,9 @@ impl Store {
         self.pool.options().get_max_connections()
     }
 
-    /// How connections are made that are no part of the pool.
-    pub(crate) fn direct_options(&self) -> &PgConnectOptions {
-        &self.connect.direct
+    /// How connections are made that are no part of the pool: without a pooler in between, where there is another way.
+    pub fn direct_options(&self) -> PgConnectOptions {
+        self.connect.direct.clone()
     }
 
     /// A place for one connection that is nobody else's.
@@ -143,7 +143,7 @@ impl Store {
                 let settings = self.connect.session;
                 move |connection, _| Box::pin(check_connection(settings, connection))
             })
-            .connect_lazy_with(self.connect.direct.clone())
+            .connect_lazy_with(self.direct_options())
     }
 
     /// Opens a connection outside the pool, with `options` added to the common settings.

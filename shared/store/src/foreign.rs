@@ -48,7 +48,7 @@ pub enum ClaimOutcome {
 }
 
 /// Advisory lock that serialises the creation of foreign jobs: "sexton f" in ASCII.
-const FOREIGN_JOBS_LOCK: i64 = 0x7365_7874_6f6e_2066;
+pub(crate) const FOREIGN_JOBS_LOCK: i64 = 0x7365_7874_6f6e_2066;
 
 /// Maximum number of claims in one call: if a job is deleted between two statements of a claim, the next claim
 /// creates it again.

@@ -18,8 +18,8 @@ use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::flow::Member;
 use sexton_model::job::{
-    ConstraintColumns, JobSpec, Misfire, MisfirePolicy, Overlap, PastPolicy, RetryOverrides,
-    Schedule, ScheduleConstraints,
+    ConstraintColumns, JobSpec, Misfire, MisfirePolicy, OnLocked, Overlap, PastPolicy,
+    RetryOverrides, RowLock, Schedule, ScheduleConstraints,
 };
 use sexton_model::plan::{Cursor, Timetable};
 use sexton_model::zone::Zone;
@@ -31,6 +31,7 @@ use crate::error::parse_column;
 use crate::firing::{day_rule, rate};
 use crate::{Store, StoreError};
 
+pub(crate) use apply::APPLY_LOCK_KEY;
 pub use apply::{Applied, Apply, ApplyError, ChangedJob, MAX_APPLIED_JOBS, apply};
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};
@@ -73,6 +74,10 @@ pub struct Job {
     pub timeout_ms: i64,
     pub lease_ms: Option<i64>,
     pub lock_key: Option<i64>,
+    pub lock_row: Option<String>,
+    pub lock_at_most_ms: Option<i64>,
+    pub lock_at_least_ms: Option<i64>,
+    pub on_locked: String,
     pub idempotency_template: Option<String>,
     pub expect_within_ms: Option<i64>,
     pub stale_after_ms: Option<i64>,
@@ -142,6 +147,8 @@ impl Job {
             timeout: millis(self.timeout_ms),
             lease: self.lease_ms.map(millis),
             lock_key: self.lock_key,
+            lock_row: self.row_lock(),
+            on_locked: parse_column("jobs.on_locked", &self.on_locked, OnLocked::parse)?,
             idempotency_template: self.idempotency_template.clone(),
             expect_within: self.expect_within_ms.map(millis),
             stale_after: self.stale_after_ms.map(millis),
@@ -151,6 +158,13 @@ impl Job {
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
             flow: self.flow()?,
         })
+    }
+
+    fn row_lock(&self) -> Option<RowLock> {
+        let millis = |ms: Option<i64>| Duration::from_millis(ms.unwrap_or(0).max(0) as u64);
+        let name = self.lock_row.clone()?;
+        let (at_most, at_least) = (millis(self.lock_at_most_ms), millis(self.lock_at_least_ms));
+        Some(RowLock { name, at_most, at_least })
     }
 
     fn flow(&self) -> Result<Vec<Member>, StoreError> {
@@ -326,7 +340,8 @@ async fn read(
                start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool, overlap,
                misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
-               retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
+               retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, lock_row, lock_at_most_ms,
+               lock_at_least_ms, on_locked,
                idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status, paused_by,
                paused_why, paused_at, runs_used, next_fire_at, next_nominal_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
         FROM sexton.jobs

@@ -28,6 +28,7 @@ use crate::connection::session::Session;
 use crate::{Store, StoreError};
 
 pub use index::{InvalidIndex, invalid_indexes};
+pub(crate) use lock::migration_lock_key;
 
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 

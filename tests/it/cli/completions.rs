@@ -79,6 +79,8 @@ async fn every_shell_completes_commands_job_names_and_ids() {
         db_connections: 1,
     };
     heartbeat(console.store(), &worker, true, None).await.unwrap();
+    let lock = "INSERT INTO sexton.lock_rows VALUES ('tokenCleanup', now(), now(), 'app1')";
+    sqlx::query(lock).execute(console.store().pool()).await.unwrap();
     let row = sexton_store::executions::find(console.store(), failed.parse().unwrap()).await;
     sexton_store::failures::aggregate(console.store(), 1_000, None).await.unwrap();
     let group = row.unwrap().unwrap().fingerprint.unwrap();
@@ -96,6 +98,7 @@ async fn every_shell_completes_commands_job_names_and_ids() {
             (&["sexton", "groups", "show", &group[..3]], vec![&*group]),
             (&["sexton", "failed", "list", "--pool", "ma"], vec!["mail"]),
             (&["sexton", "workers", "show", "mail"], vec!["mailer-1"]),
+            (&["sexton", "locks", "break", "tok"], vec!["tokenCleanup"]),
             (&["sexton", "jobs", "show", "nothing"], vec![]),
         ] {
             let mut found = offered(shell, words, url).await;

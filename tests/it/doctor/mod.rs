@@ -12,6 +12,7 @@ mod connections;
 mod failed_messages;
 mod fixing;
 mod list;
+mod locks;
 mod policies;
 mod privileges;
 mod processes;

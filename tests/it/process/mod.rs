@@ -16,6 +16,7 @@ mod granted_role;
 mod handlers;
 mod imported_crontab;
 mod instance_locks;
+mod job_locks;
 mod kills;
 pub(crate) mod ledger;
 mod long_tasks;

@@ -282,7 +282,9 @@ impl World {
             Decision::Succeed => (Cause::Succeed, true, used),
             _ if self.row.cancel => (Cause::Cancel, true, used),
             Decision::Retry { after, used } => (Cause::Retry, after.is_zero(), used),
+            // No attempt of the model finds a lock held.
             Decision::Fail { used } => (Cause::Fail, true, used),
+            Decision::Skip => return false,
         };
         if !self.change(cause, fences) {
             return false;

@@ -1,7 +1,7 @@
 //! Runs an open attempt, from its start to the mark on the ticket that follows it.
 //!
 //! ```text
-//! open ── run, renewing ── settle (row) ── publish the next ticket ── mark ── (the slot acks)
+//! open ── take the job's lock ── run, renewing ── settle (row) ── publish the next ticket ── mark ── (the slot acks)
 //! ```
 //!
 //! After a crash before the settlement, the lease runs out and the rescuer ends the attempt as lost. After a
@@ -10,12 +10,14 @@
 
 mod completion;
 mod lease_renewer;
+mod lock;
 pub(crate) mod outcome;
 
 use std::time::Duration;
 
 use serde_json::Value;
 use sexton_engine::outbox;
+use sexton_guard::Held;
 use sexton_model::result::check;
 use sexton_model::retry::{Decision, decide};
 use sexton_model::state::State;
@@ -28,6 +30,7 @@ use tokio::sync::watch;
 
 use self::completion::{CompletionOutcome, complete};
 use self::lease_renewer::{lease_end, renew_lease};
+use self::lock::{release, run_with_lock};
 use self::outcome::{AttemptOutcome, attempt_outcome, sanitise};
 use crate::context::Context;
 use crate::executor::{HostInstant, Outcome, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor};
@@ -54,7 +57,10 @@ pub(crate) async fn run(
     );
     let recorder = Recorder::new(OutputLimits::default(), context.mask.clone());
     let streamed = context.streaming.stream(held(opened), &recorder);
-    let end = run_task(context, opened, sent, cancels, &recorder).await;
+    let (end, mut lock) = run_task(context, opened, sent, cancels, &recorder).await;
+    if !matches!(end.outcome, Outcome::Succeeded) {
+        release(opened, lock.take()).await;
+    }
     drop(streamed);
     if matches!(end.success_record, SuccessRecord::InTransaction(_)) {
         fault::point("worker.sql_ran");
@@ -68,6 +74,7 @@ pub(crate) async fn run(
         }
         None => record_late_end(context, opened, LEASE_LOST).await,
     }
+    release(opened, lock).await;
 }
 
 /// Returns the fence of an opened attempt.
@@ -81,12 +88,12 @@ async fn run_task(
     sent: HostInstant,
     cancels: watch::Receiver<u64>,
     recorder: &Recorder,
-) -> TaskEnd {
+) -> (TaskEnd, Option<Held>) {
     let Some(task) = context.tasks.get(&opened.task_type) else {
         // An open requests only the task types that this worker runs.
         let message = format!("this worker does not run the task type {}", opened.task_type);
         let outcome = Outcome::CouldNotStart { message, retryable: true };
-        return TaskEnd::new(outcome);
+        return (TaskEnd::new(outcome), None);
     };
     let timeout = task.timeout.map_or(opened.timeout, |longest| longest.min(opened.timeout));
     let run = TaskRun {
@@ -106,7 +113,7 @@ async fn run_task(
     let control = control.with_instance_lock(context.instance_lock.clone());
     tokio::select! {
         biased;
-        end = task.executor.run(&run, control) => end,
+        end = run_with_lock(context, opened, &supervisor, task.executor.run(&run, control)) => end,
         never = renew_lease(context, held(opened), opened.lease, cancels, &supervisor) => match never {},
     }
 }
@@ -336,6 +343,22 @@ fn log_end(opened: &Opened, attempt_outcome: &AttemptOutcome, state: State, verd
                 after.as_millis()
             );
         }
+        (State::Retrying, Decision::Retry { after, .. }) if attempt_outcome.waits_for_lock() => {
+            tracing::info!(
+                job.name = job,
+                execution.id = %id,
+                attempt.number = attempt,
+                "attempt {attempt} of {job} did not begin ({reason}); the next is due in {} ms",
+                after.as_millis()
+            );
+        }
+        (State::Skipped, _) => tracing::info!(
+            job.name = job,
+            execution.id = %id,
+            attempt.number = attempt,
+            execution.skip_reason = reason,
+            "skipped execution {id} of {job}: {reason}"
+        ),
         (State::Retrying, Decision::Retry { after, used }) => tracing::warn!(
             job.name = job,
             execution.id = %id,

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use sexton_model::duration;
-use sexton_model::retry::{AttemptEnd, Decision, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Usage};
+use sexton_model::job::OnLocked;
+use sexton_model::retry::{
+    AttemptEnd, Decision, LOCKED, LOCKED_TOO_LONG, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Usage,
+};
 use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 
 use crate::executor::Outcome;
@@ -30,13 +33,23 @@ impl AttemptOutcome {
         matches!(self.ending, AttemptEnd::Snoozed { .. })
     }
 
-    /// Returns class and message after the decision: one snooze too many has its own error class.
+    /// Returns whether it did not begin, and waits for the job's lock.
+    pub(crate) const fn waits_for_lock(&self) -> bool {
+        matches!(self.ending, AttemptEnd::Locked(OnLocked::Wait))
+    }
+
+    /// Returns class and message after the decision: one snooze, or one held lock, too many has its own error class.
     pub(crate) fn error_for(&self, verdict: &Decision) -> Option<(String, String)> {
         match verdict {
             Decision::Fail { used: Usage { snoozes, .. } } if self.is_snooze() => {
                 let message =
                     format!("it was put off {snoozes} times, and not once more is allowed");
                 Some((SNOOZED_TOO_OFTEN.to_owned(), message))
+            }
+            Decision::Fail { used: Usage { snoozes, .. } } if self.waits_for_lock() => {
+                let last = self.error.as_ref().map_or("", |error| &error.1);
+                let message = format!("its lock was held at {snoozes} attempts; at last, {last}");
+                Some((LOCKED_TOO_LONG.to_owned(), sanitise(&message)))
             }
             _ => self.error.clone(),
         }
@@ -96,6 +109,10 @@ pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
             let outcome = if *retryable { "error" } else { "permanent" };
             meaning(ending, outcome, "could_not_start", message)
         }
+        Outcome::Locked { message, on_locked } => {
+            meaning(AttemptEnd::Locked(*on_locked), "locked", LOCKED, message)
+        }
+        Outcome::LockLost { message } => meaning(AttemptEnd::Lost, "lost", "lock_lost", message),
         Outcome::GuardLost { message } => meaning(AttemptEnd::Lost, "lost", "guard_lost", message),
         Outcome::LeaseLost => return None,
     })
@@ -113,6 +130,8 @@ pub(crate) fn masked_outcome(mut outcome: Outcome, mask: impl Fn(&str) -> String
         Outcome::Signalled { message, .. }
         | Outcome::OutOfMemory { message }
         | Outcome::CouldNotStart { message, .. }
+        | Outcome::Locked { message, .. }
+        | Outcome::LockLost { message }
         | Outcome::GuardLost { message } => *message = masked(message),
         Outcome::Snoozed { after } => *after = snooze(*after),
         Outcome::Succeeded

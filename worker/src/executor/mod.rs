@@ -20,6 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use sexton_model::job::OnLocked;
 use sexton_store::task::TaskTransaction;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -78,7 +79,8 @@ pub enum StopReason {
     Cancelled,
     /// The worker shuts down, and its grace is over.
     Interrupted,
-    /// This worker has lost the attempt. Such a stop has no grace: another attempt may be running already.
+    /// This worker has lost the attempt, or the job's lock. Such a stop has no grace: another attempt, or another holder
+    /// of the lock, may be running already.
     LeaseLost,
 }
 
@@ -286,6 +288,18 @@ pub enum Outcome {
     TimedOut,
     /// It was stopped because the execution was cancelled.
     Cancelled,
+    /// It did not begin, because the job's lock is held elsewhere.
+    Locked {
+        /// The lock and its holder.
+        message: String,
+        /// What follows.
+        on_locked: OnLocked,
+    },
+    /// It was stopped because the job's lock is not certain any more.
+    LockLost {
+        /// Which lock, and why.
+        message: String,
+    },
     /// It was stopped because this worker has lost the attempt; nothing may be recorded.
     LeaseLost,
     /// It was stopped because the worker shuts down.

@@ -148,7 +148,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.add("retry", describe_retry(job));
     facts.add("timeout", millis(job.timeout_ms));
     facts.add_optional("lease", job.lease_ms.map(millis));
-    facts.add_optional("lock key", job.lock_key.map(|key| key.to_string()));
+    facts.add_optional("lock", describe_lock(job));
     facts.add_optional("expected within", job.expect_within_ms.map(millis));
     facts.add_optional("stale after", job.stale_after_ms.map(millis));
     facts.add_optional("verify task", job.verify_task.as_deref());
@@ -191,4 +191,18 @@ fn describe_retry(job: &Job) -> String {
     ];
     let limits: Vec<String> = parts.into_iter().flatten().collect();
     if limits.is_empty() { "the workers' defaults".to_owned() } else { limits.join(", ") }
+}
+
+fn describe_lock(job: &Job) -> Option<String> {
+    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
+    let lock = match (job.lock_key, &job.lock_row) {
+        (Some(key), _) => format!("key {key}"),
+        (None, Some(row)) => format!(
+            "row {row} for {}, at least {}",
+            millis(job.lock_at_most_ms.unwrap_or(0)),
+            millis(job.lock_at_least_ms.unwrap_or(0))
+        ),
+        (None, None) => return None,
+    };
+    Some(format!("{lock}; {} if it is held elsewhere", job.on_locked))
 }

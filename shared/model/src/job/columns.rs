@@ -14,7 +14,7 @@ use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
 /// The fields of [`JobSpec::to_json`], in an order for people.
-pub const COLUMNS: [&str; 39] = [
+pub const COLUMNS: [&str; 43] = [
     "name",
     "description",
     "target",
@@ -47,6 +47,10 @@ pub const COLUMNS: [&str; 39] = [
     "timeout_ms",
     "lease_ms",
     "lock_key",
+    "lock_row",
+    "lock_at_most_ms",
+    "lock_at_least_ms",
+    "on_locked",
     "idempotency_template",
     "expect_within_ms",
     "stale_after_ms",
@@ -200,6 +204,10 @@ impl JobSpec {
             "timeout_ms": to_millis(self.timeout),
             "lease_ms": millis(self.lease),
             "lock_key": self.lock_key,
+            "lock_row": self.lock_row.as_ref().map(|row| &row.name),
+            "lock_at_most_ms": millis(self.lock_row.as_ref().map(|row| row.at_most)),
+            "lock_at_least_ms": millis(self.lock_row.as_ref().map(|row| row.at_least)),
+            "on_locked": self.on_locked,
             "idempotency_template": self.idempotency_template,
             "expect_within_ms": millis(self.expect_within),
             "stale_after_ms": millis(self.stale_after),

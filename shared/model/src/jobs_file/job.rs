@@ -9,7 +9,7 @@ use super::limits::{
     EXPECT_WITHIN, LEASE, MAX_DESCRIPTION_BYTES, MAX_LABEL_BYTES, MAX_LABEL_NAME_BYTES, MAX_LABELS,
     MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, STALE_AFTER, TIMEOUT,
 };
-use super::{params, retry, schedule};
+use super::{lock, params, retry, schedule};
 use crate::duration;
 use crate::job::{
     DEFAULT_TIMEOUT, JobSpec, MAX_PAUSE_AFTER_FAILURES, Misfire, MisfirePolicy, NameError, Overlap,
@@ -20,7 +20,7 @@ use crate::quoting::quoted;
 use crate::rate::Rate;
 use crate::template::{self, KEY_FIELD};
 
-const KNOWN_FIELDS: [&str; 32] = [
+const KNOWN_FIELDS: [&str; 34] = [
     "name",
     "description",
     "target",
@@ -46,6 +46,8 @@ const KNOWN_FIELDS: [&str; 32] = [
     "timeout",
     "lease",
     "lock_key",
+    "lock",
+    "on_locked",
     "idempotency_key",
     "expect_within",
     "stale_after",
@@ -82,6 +84,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
     let name = name(fields, "name", check_name);
     let task_type = name_of_task(fields);
     let when = schedule::read(fields, name.unwrap_or_default());
+    let lock = lock::read(fields);
     let defaults =
         JobSpec::new(name.unwrap_or_default(), task_type.unwrap_or_default(), when.schedule);
     let job = JobSpec {
@@ -96,7 +99,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         retry: retry::read(fields),
         timeout: fields.duration("timeout", TIMEOUT).unwrap_or(DEFAULT_TIMEOUT),
         lease: fields.duration("lease", LEASE),
-        lock_key: fields.integer("lock_key", i64::MIN..=i64::MAX),
+        lock_key: lock.key,
+        lock_row: lock.row,
+        on_locked: lock.on_locked,
         idempotency_template: template(fields),
         expect_within: fields.duration("expect_within", EXPECT_WITHIN),
         stale_after: fields.duration("stale_after", STALE_AFTER),

@@ -26,6 +26,10 @@ pub const MAX_RUNS: RangeInclusive<i64> = 1..=100_000;
 pub const TIMEOUT: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(30);
 /// `lease`.
 pub const LEASE: RangeInclusive<Duration> = SECOND..=Duration::from_hours(1);
+/// `lock.at_most`. A worker extends the row every third of it.
+pub const LOCK_AT_MOST: RangeInclusive<Duration> = Duration::from_secs(10)..=DAY.saturating_mul(30);
+/// `lock.at_least`.
+pub const LOCK_AT_LEAST: RangeInclusive<Duration> = Duration::ZERO..=DAY.saturating_mul(30);
 /// `misfire.window`.
 pub const MISFIRE_WINDOW: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
 /// `expect_within`.

@@ -20,6 +20,7 @@ mod fields;
 mod flow;
 mod job;
 pub mod limits;
+mod lock;
 mod params;
 mod problem;
 mod retry;

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::*;
 use crate::cron::{DayRule, Dst};
 use crate::job::{
-    Exclusions, MAX_EXCLUSIONS, Misfire, MisfirePolicy, Overlap, PastPolicy, RetryOverrides,
-    Schedule, ScheduleConstraints,
+    Exclusions, MAX_EXCLUSIONS, Misfire, MisfirePolicy, OnLocked, Overlap, PastPolicy,
+    RetryOverrides, RowLock, Schedule, ScheduleConstraints,
 };
 use crate::moment::Moment;
 use crate::pool::PoolName;
@@ -57,7 +57,8 @@ fn a_full_job_is_read_field_by_field() {
         retry = { max_retries = 3, max_timeouts = 2, max_crashes = 1, delay = "30s", multiplier = 2, max_delay = "1h", jitter = 0.1, permanent = ["exit_3", "http_404"] }
         timeout = "45m"
         lease = "20s"
-        lock_key = 1301
+        lock = { row = "billing.monthlyInvoices", at_most = "1h", at_least = "30s" }
+        on_locked = "wait"
         idempotency_key = "inv-{job}-{execution_key}"
         expect_within = "2h"
         stale_after = "3h"
@@ -108,7 +109,13 @@ fn a_full_job_is_read_field_by_field() {
         },
         timeout: Duration::from_mins(45),
         lease: seconds(20),
-        lock_key: Some(1301),
+        lock_key: None,
+        lock_row: Some(RowLock {
+            name: "billing.monthlyInvoices".into(),
+            at_most: Duration::from_hours(1),
+            at_least: Duration::from_secs(30),
+        }),
+        on_locked: OnLocked::Wait,
         idempotency_template: Some("inv-{job}-{execution_key}".into()),
         expect_within: seconds(7_200),
         stale_after: seconds(10_800),
@@ -263,6 +270,24 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("lease = \"2h\"", "lease: 2h is not between 1s and 1h"),
         ("lock_key = \"1301\"", "lock_key: must be a whole number, not text"),
         ("lock_key = 9223372036854775808", "lock_key: 9223372036854775808 is not between"),
+        (
+            "lock_key = 5\nlock = { row = \"a\", at_most = \"1h\" }",
+            "lock: stands beside lock_key; a job holds one lock",
+        ),
+        ("on_locked = \"skip\"", "on_locked: has a meaning only with lock_key or lock"),
+        (
+            "lock_key = 5\non_locked = \"queue\"",
+            "on_locked: \"queue\" is not known; write one of skip, wait",
+        ),
+        ("lock = { row = \"a\" }", "lock.at_most: is missing; write lock ="),
+        ("lock = { at_most = \"1h\" }", "lock.row: is missing; write lock ="),
+        ("lock = { row = \"\", at_most = \"1h\" }", "lock.row: is empty"),
+        ("lock = { row = \"a\", at_most = \"9s\" }", "lock.at_most: 9s is not between 10s and 30d"),
+        (
+            "lock = { row = \"a\", at_most = \"1m\", at_least = \"61s\" }",
+            "lock.at_least: 1m1s is longer than at_most = 1m",
+        ),
+        ("lock = { row = \"a\", at_most = \"1m\", atMost = 1 }", "lock.atMost: is not a field"),
         ("pool = \"Batch\"", "pool: \"Batch\" is not a pool name"),
         ("target = 1.5", "target: must be text in quotes, not a number"),
         ("target = \"\"", "target: is empty"),

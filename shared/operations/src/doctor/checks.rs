@@ -3,6 +3,7 @@
 pub(super) mod capacity;
 pub(super) mod connections;
 pub(super) mod failed_queue;
+pub(super) mod locks;
 pub(super) mod outbox;
 pub(super) mod permissions;
 pub(super) mod policies;

@@ -224,6 +224,22 @@ findings! {
         "A worker of a version without verify tasks is at work; requeues that ask a verify task wait."
         "Replace it; the requeues go on by themselves."
         None;
+    LockHeldTooLong "lock_held_too_long" Warning
+        "A lock is held for longer than the timeout of its job."
+        "Look at its holder with `sexton locks`. End the execution with `sexton executions cancel`, or the process or \
+         session that holds it: docs/operations/locks.md."
+        None;
+    LockLeftBehind "lock_left_behind" Warning
+        "A lock row is still locked by an attempt that has ended, probably with its worker. Until the row's time is \
+         over its jobs skip or wait."
+        "Wait for that; or, once no process of the task is left, run `sexton locks break NAME --reason …`."
+        None;
+    LockStranded "lock_stranded" Warning
+        "A session that is neither a worker's nor took a tick holds a job's lock, and has done nothing for a day. \
+         Probably a pooler gave the session to one client after another."
+        "End it with `SELECT pg_terminate_backend(PID)` once nobody works under the lock. Let services connect past the \
+         pooler, or lock rows: docs/operations/locks.md."
+        None;
 }
 
 impl Code {

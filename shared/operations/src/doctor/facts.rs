@@ -14,6 +14,8 @@ use sexton_store::reconcile::OverduePool;
 use sexton_store::schema::InvalidIndex;
 use sexton_store::status::{Overview, PoolCounts};
 
+use crate::locks::LockList;
+
 /// All facts.
 #[derive(Debug)]
 pub struct Facts {
@@ -77,6 +79,8 @@ pub struct Rows {
     pub unoffered: Vec<UnofferedVerifyTask>,
     /// Active workers too old for questions; not read unless a job names a verify task.
     pub old_workers: Vec<OldWorker>,
+    /// Locks of jobs, that are held or waited for.
+    pub locks: LockList,
 }
 
 /// The broker's facts.

@@ -7,14 +7,16 @@ use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
 use sexton_service::settings::{ConsoleSettings, SettingsErrors};
 use sexton_store::doctor::Migrations;
+use sexton_store::locks::LockFilter;
 use sexton_store::{
-    Store, StoreError, bulk, catch_up, doctor, incidents, offers, parked_messages, reconcile,
-    schema, status, unknown_messages,
+    Store, StoreError, bulk, catch_up, doctor, incidents, locks, offers, parked_messages,
+    reconcile, schema, status, unknown_messages,
 };
 use tokio::time::{Instant, timeout};
 
 use super::facts::{Broker, Database, Facts, Rows};
 use crate::connect::{ConnectError, Connector};
+use crate::locks::{LockList, MAX_LOCKS};
 
 /// Time limit for all queries to one server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -96,6 +98,7 @@ async fn database(
 }
 
 async fn rows(store: &Store) -> Result<Rows, StoreError> {
+    let of_jobs = LockFilter { of_jobs: true, ..LockFilter::default() };
     Ok(Rows {
         overview: status::overview(store, None).await?,
         pools: status::pools(store, None).await?,
@@ -114,6 +117,10 @@ async fn rows(store: &Store) -> Result<Rows, StoreError> {
             offers::list_old_workers(store, None).await?
         } else {
             Vec::new()
+        },
+        locks: LockList {
+            advisory: locks::list_advisory(store, &of_jobs, MAX_LOCKS).await?,
+            rows: locks::list_rows(store, &of_jobs, MAX_LOCKS).await?,
         },
     })
 }

@@ -160,7 +160,7 @@ pub async fn settle(
         let (state, wait_ms, used) = match verdict {
             Decision::Retry { after, used } => ("retrying", after.as_millis() as i64, *used),
             Decision::Fail { used } => ("failed", 0, *used),
-            Decision::Succeed => ("failed", 0, one.used),
+            Decision::Succeed | Decision::Skip => ("failed", 0, one.used),
         };
         states.push(state.to_owned());
         waits.push(wait_ms);

@@ -7,6 +7,7 @@
 //! worker can ask again after a lost answer. A crash after the statement leaves a running attempt without a worker: its
 //! lease is not renewed, and the rescuer ends it as lost.
 
+mod opened_row;
 mod retry_columns;
 
 use std::time::Duration;
@@ -14,12 +15,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
-use sexton_model::job::RetryOverrides;
+use sexton_model::job::{JobLock, OnLocked, RetryOverrides};
 use sexton_model::open::{ExecutionRow, STALE_REASON};
 use sexton_model::retry::{RetryPolicy, Usage};
 use sexton_model::state::State;
 use uuid::Uuid;
 
+use opened_row::OpenedRow;
 pub(crate) use retry_columns::RetryColumns;
 
 use crate::connection::dedicated::ExecutorSource;
@@ -87,6 +89,10 @@ pub struct Opened {
     pub used: Usage,
     /// The job's retry settings, with the crash budget that was recorded at the open.
     pub retry: RetryOverrides,
+    /// The lock to hold while the task runs.
+    pub lock: Option<JobLock>,
+    /// What follows if that lock is held elsewhere.
+    pub on_locked: OnLocked,
 }
 
 /// The result for the tickets that could be opened. The others are in neither list.
@@ -129,7 +135,8 @@ pub async fn open(
                    coalesce(j.deleted_name, j.name) AS job_name, j.timeout_ms, j.max_retries, j.max_timeouts,
                    coalesce(j.max_crashes, ($9::int[])[array_position($8::text[], e.task_type)]) AS crashes,
                    j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter,
-                   j.permanent_classes, coalesce(j.lease_ms, $5::bigint) AS lease_ms
+                   j.permanent_classes, coalesce(j.lease_ms, $5::bigint) AS lease_ms,
+                   j.lock_key, j.lock_row, j.lock_at_most_ms, j.lock_at_least_ms, j.on_locked
             FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
             JOIN sexton.jobs j ON j.id = e.job_id
@@ -163,7 +170,8 @@ pub async fn open(
                       e.idempotency_key, e.scheduled_for, e.started_at, e.finished_at, e.retries_used,
                       e.timeouts_used, e.crashes_used, e.snoozes_used, e.max_crashes, l.was, l.stale, l.token,
                       l.job_name, l.timeout_ms, l.max_retries, l.max_timeouts, l.retry_delay_ms,
-                      l.retry_multiplier, l.retry_max_delay_ms, l.retry_jitter, l.permanent_classes, l.lease_ms),
+                      l.retry_multiplier, l.retry_max_delay_ms, l.retry_jitter, l.permanent_classes, l.lease_ms,
+                      l.lock_key, l.lock_row, l.lock_at_most_ms, l.lock_at_least_ms, l.on_locked),
         o AS (
             INSERT INTO sexton.operator_actions (at, actor, action, job_id, execution_id, before, after)
             SELECT u.started_at, $7, 'hand_requeue', u.job_id, u.id,
@@ -183,7 +191,8 @@ pub async fn open(
                timeout_ms AS "timeout_ms!", lease_ms AS "lease_ms!", retries_used AS "retries_used!",
                timeouts_used AS "timeouts_used!", crashes_used AS "crashes_used!",
                snoozes_used AS "snoozes_used!", max_retries, max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
-               retry_jitter, permanent_classes
+               retry_jitter, permanent_classes, lock_key, lock_row, lock_at_most_ms, lock_at_least_ms,
+               on_locked AS "on_locked!"
         FROM u"#,
         &ids,
         &attempts,
@@ -233,7 +242,8 @@ pub async fn recover(
                coalesce(e.lease_ms, j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
                e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
-               j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
+               j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes, j.lock_key, j.lock_row,
+               j.lock_at_most_ms, j.lock_at_least_ms, j.on_locked
         FROM sexton.executions e
         JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
         JOIN sexton.jobs j ON j.id = e.job_id
@@ -293,73 +303,6 @@ pub async fn read_unopened(
             ))
         })
         .collect()
-}
-
-/// The columns of an open attempt, as both queries return them.
-struct OpenedRow {
-    id: Uuid,
-    stale: bool,
-    attempt: i32,
-    token: Uuid,
-    job_name: String,
-    task_type: String,
-    target: Option<String>,
-    params: Value,
-    execution_key: String,
-    idempotency_key: String,
-    scheduled_for: DateTime<Utc>,
-    started_at: DateTime<Utc>,
-    timeout_ms: i64,
-    lease_ms: i64,
-    retries_used: i32,
-    timeouts_used: i32,
-    crashes_used: i32,
-    snoozes_used: i32,
-    max_retries: Option<i32>,
-    max_timeouts: Option<i32>,
-    max_crashes: Option<i32>,
-    retry_delay_ms: Option<i64>,
-    retry_multiplier: Option<f64>,
-    retry_max_delay_ms: Option<i64>,
-    retry_jitter: Option<f64>,
-    permanent_classes: Option<Vec<String>>,
-}
-
-impl OpenedRow {
-    fn opened(self) -> Result<Opened, StoreError> {
-        Ok(Opened {
-            execution_id: ExecutionId::new(self.id),
-            attempt: parse_attempt_number(self.attempt)?,
-            token: OpenToken::new(self.token),
-            job: self.job_name,
-            task_type: self.task_type,
-            target: self.target,
-            params: self.params,
-            execution_key: self.execution_key,
-            idempotency_key: self.idempotency_key,
-            scheduled_for: self.scheduled_for,
-            started_at: self.started_at,
-            timeout: Duration::from_millis(self.timeout_ms.max(0) as u64),
-            lease: Duration::from_millis(self.lease_ms.max(0) as u64),
-            used: parse_used([
-                self.retries_used,
-                self.timeouts_used,
-                self.crashes_used,
-                self.snoozes_used,
-            ]),
-            retry: RetryColumns {
-                max_retries: self.max_retries,
-                max_timeouts: self.max_timeouts,
-                max_crashes: self.max_crashes,
-                retry_delay_ms: self.retry_delay_ms,
-                retry_multiplier: self.retry_multiplier,
-                retry_max_delay_ms: self.retry_max_delay_ms,
-                retry_jitter: self.retry_jitter,
-                permanent_classes: self.permanent_classes,
-            }
-            .into(),
-        })
-    }
 }
 
 pub(crate) fn parse_attempt_number(attempt: i32) -> Result<AttemptNumber, StoreError> {

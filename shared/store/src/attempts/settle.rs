@@ -73,6 +73,7 @@ fn verdict_columns(verdict: &Decision) -> (&'static str, i64, Option<Usage>) {
         Decision::Retry { after, used } => {
             (State::Retrying.as_str(), after.as_millis() as i64, Some(*used))
         }
+        Decision::Skip => (State::Skipped.as_str(), 0, None),
         Decision::Fail { used } => (State::Failed.as_str(), 0, Some(*used)),
     }
 }
@@ -247,9 +248,10 @@ async fn run(
                 snoozes_used = coalesce(l.snoozes, e.snoozes_used),
                 cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
                 outcome = l.outcome,
-                error_class = l.class,
+                skip_reason = CASE WHEN l.becomes = 'skipped' THEN coalesce(l.message, l.outcome) END,
+                error_class = CASE WHEN l.becomes <> 'skipped' THEN l.class END,
                 fingerprint = CASE WHEN l.becomes = 'failed' THEN l.fingerprint END,
-                error_message = CASE WHEN l.becomes <> 'failed' OR l.crashes = e.crashes_used
+                error_message = CASE WHEN l.becomes = 'skipped' THEN NULL WHEN l.becomes <> 'failed' OR l.crashes = e.crashes_used
                     THEN l.message ELSE left(l.message, 250) || (
                         SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
                             format('attempt %s %s on %s, begun %s%s', t.number,

@@ -51,7 +51,7 @@ pub struct DedicatedConnection {
 impl DedicatedConnection {
     /// To the database of `store`, with its settings, without a pooler where there is a way. Nothing is connected yet.
     pub fn new(store: &Store) -> Self {
-        let options = store.direct_options().clone();
+        let options = store.direct_options();
         Self { store: store.clone(), options, idle: None }
     }
 

@@ -16,7 +16,7 @@ use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout
 use crate::{Now, Store, StoreError};
 
 /// First half of the keys. It differs from every single-number key that tasks or other programs use.
-const LOCK_CLASS: i32 = 0x5358_544E;
+pub(crate) const LOCK_CLASS: i32 = 0x5358_544E;
 
 /// The kinds of work that one replica does at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,22 @@ impl ExclusiveTask {
             Self::Sweep => 1,
             Self::Retention => 2,
             Self::FailureAggregation => 3,
+        }
+    }
+
+    /// Returns the task of a key's second half.
+    pub(crate) fn of_key(key: i32) -> Option<Self> {
+        [Self::Sweep, Self::Retention, Self::FailureAggregation]
+            .into_iter()
+            .find(|task| task.key() == key)
+    }
+
+    /// Returns what its lock is for, as a noun.
+    pub(crate) const fn purpose(self) -> &'static str {
+        match self {
+            Self::Sweep => "a sweep of the failed queue",
+            Self::Retention => "retention",
+            Self::FailureAggregation => "the counts of failure groups",
         }
     }
 }

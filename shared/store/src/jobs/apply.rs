@@ -40,7 +40,7 @@ pub const MAX_APPLIED_JOBS: usize = 20_000;
 /// Number of jobs in one statement.
 const MAX_BATCH_JOBS: usize = 1_000;
 /// Advisory lock that serialises applies: "sexton a" in ASCII.
-const APPLY_LOCK_KEY: i64 = 0x7365_7874_6f6e_2061;
+pub(crate) const APPLY_LOCK_KEY: i64 = 0x7365_7874_6f6e_2061;
 
 /// The jobs and options of an apply.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ pub(super) async fn acquire(
 ) -> Result<(), StoreError> {
     let name = sqlx::query_scalar("-- migrated_database\nSELECT current_database()::text");
     let name: String = with_client_timeout(name.fetch_one(&mut *connection)).await?;
-    let key = SQLX_LOCK_FACTOR.wrapping_mul(i64::from(crc32(name.as_bytes())));
+    let key = migration_lock_key(&name);
     let mut is_logged = false;
     loop {
         let ask = sqlx::query(
@@ -43,6 +43,11 @@ pub(super) async fn acquire(
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
+}
+
+/// Returns the key of a database's migrations.
+pub(crate) fn migration_lock_key(database: &str) -> i64 {
+    SQLX_LOCK_FACTOR.wrapping_mul(i64::from(crc32(database.as_bytes())))
 }
 
 /// The CRC of Ethernet, gzip and sqlx.

@@ -29,7 +29,7 @@ pub enum PlatformRole {
     Service,
     /// People who use `sexton` to act: jobs, requeues, bulks.
     Operator,
-    /// Applications that enqueue, or guard their jobs, by functions alone.
+    /// Applications that enqueue, or guard their jobs, by functions and lock rows alone.
     Producer,
     /// People who use `sexton` to look.
     Viewer,
@@ -60,7 +60,9 @@ impl PlatformRole {
     pub(crate) const fn writes(self) -> &'static [(&'static str, &'static [&'static str])] {
         match self {
             Self::Operator => &OPERATOR_WRITES,
-            Self::Owner | Self::Service | Self::Producer | Self::Viewer => &[],
+            // ShedLock's library writes the rows by itself. It never deletes one.
+            Self::Producer => &[("lock_rows", &["SELECT", "INSERT", "UPDATE"])],
+            Self::Owner | Self::Service | Self::Viewer => &[],
         }
     }
 
@@ -114,7 +116,7 @@ const VIEWER_GRANTS: [&str; 3] = [
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 16] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 17] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -127,6 +129,7 @@ const OPERATOR_WRITES: [(&str, &[&str]); 16] = [
     ("bulk_items", &["INSERT", "UPDATE"]),
     ("failures", &["INSERT", "UPDATE", "DELETE"]),
     ("holds", &["UPDATE"]),
+    ("lock_rows", &["UPDATE"]),
     ("unknown_messages", &["UPDATE"]),
     ("instances", &["UPDATE"]),
     // A backfill shares retention's row, for which PostgreSQL asks for the right to change a column; this one has one

@@ -21,7 +21,8 @@ pub(super) async fn insert(
             timezone, dst, days, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
-            retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
+            retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, lock_row,
+            lock_at_most_ms, lock_at_least_ms, on_locked, idempotency_template,
             expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status,
             paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
             planned_until, tz_version, created_at, updated_at)
@@ -29,7 +30,8 @@ pub(super) async fn insert(
             timezone, dst, days, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
-            retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
+            retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, lock_row,
+            lock_at_most_ms, lock_at_least_ms, on_locked, idempotency_template,
             expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status,
             paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
             planned_until, tz_version, $2, $2
@@ -61,6 +63,8 @@ pub(super) async fn update(
             permanent_classes = r.permanent_classes, retry_delay_ms = r.retry_delay_ms, retry_multiplier = r.retry_multiplier,
             retry_max_delay_ms = r.retry_max_delay_ms, retry_jitter = r.retry_jitter,
             timeout_ms = r.timeout_ms, lease_ms = r.lease_ms, lock_key = r.lock_key,
+            lock_row = r.lock_row, lock_at_most_ms = r.lock_at_most_ms, lock_at_least_ms = r.lock_at_least_ms,
+            on_locked = r.on_locked,
             idempotency_template = r.idempotency_template, expect_within_ms = r.expect_within_ms,
             stale_after_ms = r.stale_after_ms,
             pause_after_failures = r.pause_after_failures, verify_task = r.verify_task, labels = r.labels, flow = r.flow,
