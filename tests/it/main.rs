@@ -13,6 +13,7 @@ mod enqueue;
 mod failed;
 mod flows;
 mod guard;
+mod guard_interop;
 mod guard_ticks;
 mod keys;
 mod locks;

@@ -27,6 +27,7 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
         ("docs/guides/exactly-once.md", 1),
         ("docs/guides/from-celery-beat.md", 1),
         ("docs/guides/from-crontab.md", 2),
+        ("docs/guides/from-node-cron.md", 1),
         ("docs/guides/from-sidekiq-cron.md", 1),
         ("docs/guides/from-spring-shedlock.md", 1),
         ("docs/guides/lock-keys.md", 1),
@@ -112,6 +113,16 @@ fn the_services_of_the_guides_are_those_that_the_tests_run() {
         assert_eq!(shown[section][name], package[section][name], "{section}.{name}");
         assert!(shown[section][name].is_string(), "{section}.{name}");
     }
+}
+
+#[test]
+fn the_service_of_the_guide_from_node_cron_is_the_one_that_the_tests_run() {
+    let shown = blocks(&text("docs/guides/from-node-cron.md"), "js");
+    let [before, service] = &shown[..] else { panic!("the usual code and the service") };
+    let source = text("examples/locks/node/service.mjs");
+    assert!(source.trim_end().ends_with(service), "the guide shows another service");
+    assert!(service.lines().count() > 20, "the guide shows the whole service");
+    assert!(before.contains("pg_try_advisory_lock"), "{before}");
 }
 
 #[test]
