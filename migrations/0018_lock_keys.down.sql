@@ -6,6 +6,7 @@ COMMENT ON COLUMN sexton.jobs.lock_key IS 'A number by which other systems know 
 
 DO $$
 BEGIN
+    LOCK TABLE sexton.lock_key_ranges IN ACCESS EXCLUSIVE MODE;
     IF EXISTS (SELECT FROM sexton.lock_key_ranges) THEN
         RAISE EXCEPTION 'lock_key_ranges holds the decisions of people; save them (sexton keys list --format csv) and empty it first';
     END IF;

@@ -65,6 +65,11 @@ fn message(error: &sqlx::Error) -> String {
 }
 
 impl LockError {
+    /// Whether another try can succeed without a change of the call, the role or the database.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Database(_) | Self::Closed)
+    }
+
     /// The error for a statement of a tick.
     pub(crate) fn of_tick(error: sqlx::Error) -> Self {
         match sqlstate(&error) {

@@ -2,7 +2,7 @@
 //!
 //! A lock that lives elsewhere is certain for a fixed time after each proof of it. The time counts from before the proof was
 //! requested: by the other side's clock it began later. No two clocks are compared, only how long they take, and the
-//! margins are more than two working clocks differ by within a lease.
+//! margins are more than two working clocks differ by within a lease. The clock does not count the time for which the host was suspended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

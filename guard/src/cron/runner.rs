@@ -99,9 +99,19 @@ impl Runner {
     /// Tries a tick, again and again where the database does not answer; whether its work began here.
     async fn fire(&self, tick: DateTime<Utc>) -> bool {
         let name = &*self.job.name;
+        let mut was_unanswered = false;
         loop {
             let began = Instant::now();
             match self.try_tick(tick).await {
+                Ok(Run::Busy) if was_unanswered => {
+                    self.counts.add(Count::Missed, 1);
+                    tracing::error!(
+                        job.name = name,
+                        %tick,
+                        "the tick {tick} of {name} may have been missed: an earlier try that was not answered may have taken it"
+                    );
+                    return false;
+                }
                 Ok(run) => return self.record(tick, run, began.elapsed()),
                 Err(error) => {
                     let is_over = self.clock.now() - tick > MAX_LATENESS
@@ -112,6 +122,7 @@ impl Runner {
                         tracing::error!(job.name = name, %tick, %error, "the tick {tick} of {name} was missed: {error}");
                         return false;
                     }
+                    was_unanswered = true;
                     tracing::warn!(job.name = name, %tick, %error, "the tick {tick} of {name} is tried again: {error}");
                 }
             }

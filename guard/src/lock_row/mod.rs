@@ -148,7 +148,10 @@ impl LockRow {
         pool: &PgPool,
         tick: Option<DateTime<Utc>>,
     ) -> Result<Option<Held>, LockError> {
-        let acquiring = tokio::spawn(self.clone().acquire(pool.clone(), tick));
+        // Cancelled when the caller has its answer, or waits no more.
+        let ended = CancellationToken::new();
+        let _ended = ended.clone().drop_guard();
+        let acquiring = tokio::spawn(self.clone().acquire(pool.clone(), tick, ended));
         match timeout(STATEMENT_TIMEOUT, acquiring).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(LockError::Closed),
@@ -160,6 +163,7 @@ impl LockRow {
         self,
         pool: PgPool,
         tick: Option<DateTime<Utc>>,
+        ended: CancellationToken,
     ) -> Result<Option<Held>, LockError> {
         self.is_checked.get_or_try_init(|| table::check(&pool, &self.table)).await?;
         let row = HeldRow {
@@ -171,7 +175,14 @@ impl LockRow {
         };
         let sent_at = Instant::now();
         let lock = statements::lock(&row.table, &row.name, &row.holder, row.times, tick);
-        match statements::take(&row.pool, lock).await {
+        // A wait for a connection may outlast the caller's. What is taken behind his back would be a tick that runs nowhere.
+        let mut connection = row.pool.acquire().await?;
+        if tick.is_some() && ended.is_cancelled() {
+            return Ok(None);
+        }
+        let taken = statements::take(&mut connection, lock).await;
+        drop(connection);
+        match taken {
             Ok(Taken::Yes) => Ok(Some(RowLock::held(row, sent_at))),
             Ok(Taken::No) => Ok(None),
             Ok(Taken::WrongTick) => Err(LockError::Tick(

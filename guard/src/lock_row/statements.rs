@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, PgPool, Row as _};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, PgExecutor, PgPool, Row as _};
 
 use super::times::Times;
 
@@ -118,8 +119,11 @@ pub(super) fn unlock(table: &str, name: &str, holder: &str, times: Times) -> Str
 /// Runs [`lock`].
 ///
 /// A future that is dropped leaves open whether it took the row.
-pub(super) async fn take(pool: &PgPool, statement: String) -> Result<Taken, sqlx::Error> {
-    Ok(match rows(pool, statement).await? {
+pub(super) async fn take(
+    connection: &mut PgConnection,
+    statement: String,
+) -> Result<Taken, sqlx::Error> {
+    Ok(match rows(connection, statement).await? {
         -1 => Taken::WrongTick,
         0 => Taken::No,
         _ => Taken::Yes,
@@ -133,8 +137,8 @@ pub(super) async fn run(pool: &PgPool, statement: String) -> Result<bool, sqlx::
     Ok(rows(pool, statement).await? > 0)
 }
 
-async fn rows(pool: &PgPool, statement: String) -> Result<i64, sqlx::Error> {
-    sqlx::raw_sql(AssertSqlSafe(statement)).fetch_one(pool).await?.try_get("rows")
+async fn rows<'c>(on: impl PgExecutor<'c>, statement: String) -> Result<i64, sqlx::Error> {
+    sqlx::raw_sql(AssertSqlSafe(statement)).fetch_one(on).await?.try_get("rows")
 }
 
 #[cfg(test)]

@@ -276,11 +276,14 @@ impl BackgroundLoop for Relay {
     type Report = RelayReport;
 
     async fn run_once(&self, now: Now) -> Result<RelayReport, LoopError> {
-        if !self.outbox.is_open() {
-            return Err(LoopError::BrokerUnavailable);
-        }
         let mut state = self.state.lock().await;
         let RelayState { in_flight, late_marks, after } = &mut *state;
+        if !self.outbox.is_open() {
+            // Otherwise they would be published again after an outage.
+            let waiting = late_marks.exchange(Vec::new(), Duration::ZERO, Instant::now());
+            self.outbox.mark(&waiting, now).await?;
+            return Err(LoopError::BrokerUnavailable);
+        }
         let finding = relay::find_destinations(&self.store, after.as_ref(), MAX_DESTINATIONS, now);
         let mut destinations = with_timeout(QUERY_TIMEOUT, finding).await?;
         let (instant, next) =

@@ -17,6 +17,7 @@ use sqlx::PgConnection;
 use crate::connection::client_timeout::WithTimeout;
 use crate::{Store, StoreError};
 
+pub(crate) use assign::ASSIGN_LOCK_KEY;
 pub use assign::{AssignError, assign};
 
 /// Number of jobs of one statement.

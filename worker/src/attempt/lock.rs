@@ -1,13 +1,13 @@
 //! Runs a task while the job's lock is held.
 //!
 //! ```text
-//! opened ── take the lock ── run ── settle ── release
+//! opened ── take the lock ── run ── release ── settle
 //!                │            │
 //!        held elsewhere     lost: kill the task, then settle the attempt as lost
 //! ```
 //!
 //! A task in a transaction of the database commits its effects when its success is settled, so the lock is released after that. After
-//! any other end it is released before, since the next attempt may begin at once. A
+//! any other end it is released before, since the next attempt, or a successor with the same lock, may begin at once. A
 //! crash frees an advisory lock at once, and a lock row when its time is over.
 
 use std::pin::pin;
@@ -39,23 +39,31 @@ pub(super) async fn run_with_lock(
             let outcome = Outcome::Locked { message, on_locked };
             return (TaskEnd::new(outcome), None);
         }
-        Acquisition::Failed(error) => {
+        // The database is away for a moment; that fails no execution whose task never ran.
+        Acquisition::Failed { error, is_transient: true } => {
+            let message = format!("{lock} could not be taken: {error}");
+            return (TaskEnd::new(Outcome::Locked { message, on_locked: OnLocked::Wait }), None);
+        }
+        Acquisition::Failed { error, is_transient: false } => {
             let message = format!("{lock} could not be taken: {error}");
             return (TaskEnd::new(Outcome::CouldNotStart { message, retryable: true }), None);
         }
     };
     let mut task = pin!(task);
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
-        end = &mut task => return (end, Some(held)),
-        () = held.lost().cancelled() => {}
-    }
-    supervisor.stop(StopReason::LeaseLost);
-    let end = task.await;
-    let is_done = matches!(end.outcome, Outcome::Succeeded)
-        && !matches!(end.success_record, SuccessRecord::InTransaction(_));
-    if is_done {
-        // It was faster than the stop: its effects have happened.
+        () = held.lost().cancelled() => None,
+        end = &mut task => Some(end),
+    };
+    let end = if let Some(end) = ended {
+        end
+    } else {
+        supervisor.stop(StopReason::LeaseLost);
+        task.await
+    };
+    // A process that was frozen finds here what nobody has signalled yet.
+    if !held.is_lost() || (is_success(&end) && !has_transaction(&end)) {
+        // Without a loss, or its effects have happened already.
         return (end, Some(held));
     }
     let message = format!(
@@ -63,6 +71,15 @@ pub(super) async fn run_with_lock(
     );
     let outcome = Outcome::LockLost { message };
     (TaskEnd { outcome, ..end }, Some(held))
+}
+
+/// Whether the task's effects are committed with the record of its success.
+pub(super) const fn has_transaction(end: &TaskEnd) -> bool {
+    matches!(end.success_record, SuccessRecord::InTransaction(_))
+}
+
+const fn is_success(end: &TaskEnd) -> bool {
+    matches!(end.outcome, Outcome::Succeeded)
 }
 
 /// Releases the lock of an attempt, if there is one.

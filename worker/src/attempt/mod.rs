@@ -30,7 +30,7 @@ use tokio::sync::watch;
 
 use self::completion::{CompletionOutcome, complete};
 use self::lease_renewer::{lease_end, renew_lease};
-use self::lock::{release, run_with_lock};
+use self::lock::{has_transaction, release, run_with_lock};
 use self::outcome::{AttemptOutcome, attempt_outcome, sanitise};
 use crate::context::Context;
 use crate::executor::{HostInstant, Outcome, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor};
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let recorder = Recorder::new(OutputLimits::default(), context.mask.clone());
     let streamed = context.streaming.stream(held(opened), &recorder);
     let (end, mut lock) = run_task(context, opened, sent, cancels, &recorder).await;
-    if !matches!(end.outcome, Outcome::Succeeded) {
+    if !has_transaction(&end) {
         release(opened, lock.take()).await;
     }
     drop(streamed);

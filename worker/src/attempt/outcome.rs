@@ -48,7 +48,9 @@ impl AttemptOutcome {
             }
             Decision::Fail { used: Usage { snoozes, .. } } if self.waits_for_lock() => {
                 let last = self.error.as_ref().map_or("", |error| &error.1);
-                let message = format!("its lock was held at {snoozes} attempts; at last, {last}");
+                let message = format!(
+                    "it found its lock held, or was put off, {snoozes} times; at last, {last}"
+                );
                 Some((LOCKED_TOO_LONG.to_owned(), sanitise(&message)))
             }
             _ => self.error.clone(),

@@ -17,7 +17,7 @@ use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
 /// Advisory lock that serialises assignments: "sexton k" in ASCII, and no number that a range may hold.
-const ASSIGN_LOCK_KEY: i64 = 0x7365_7874_6f6e_206b;
+pub(crate) const ASSIGN_LOCK_KEY: i64 = 0x7365_7874_6f6e_206b;
 
 /// Why nothing was assigned.
 #[derive(Debug, thiserror::Error)]

@@ -98,8 +98,9 @@ pub async fn break_row(
     }
     let lock_until = sqlx::query_scalar!(
         r#"-- break_lock_row
-        UPDATE sexton.lock_rows SET lock_until = timezone('utc', clock_timestamp()) WHERE name = $1
-        RETURNING lock_until AT TIME ZONE 'UTC' AS "lock_until!""#,
+        -- Well in the past: an extension that waits for this transaction compares with an instant of before.
+        UPDATE sexton.lock_rows SET lock_until = timezone('utc', clock_timestamp()) - interval '1 minute' WHERE name = $1
+        RETURNING (lock_until + interval '1 minute') AT TIME ZONE 'UTC' AS "lock_until!""#,
         name
     )
     .fetch_one(WithTimeout(&mut *tx))

@@ -4,6 +4,7 @@ use super::LockKey;
 use crate::connection::exclusive_lock::{ExclusiveTask, LOCK_CLASS};
 use crate::foreign::FOREIGN_JOBS_LOCK;
 use crate::jobs::APPLY_LOCK_KEY;
+use crate::lock_keys::ASSIGN_LOCK_KEY;
 use crate::schema::migration_lock_key;
 use crate::{Store, StoreError};
 
@@ -25,8 +26,8 @@ impl PlatformKeys {
     }
 
     /// The keys of one number.
-    pub(super) const fn numbers(self) -> [i64; 3] {
-        [APPLY_LOCK_KEY, FOREIGN_JOBS_LOCK, self.migration]
+    pub(super) const fn numbers(self) -> [i64; 4] {
+        [APPLY_LOCK_KEY, FOREIGN_JOBS_LOCK, ASSIGN_LOCK_KEY, self.migration]
     }
 
     /// The class of the keys that are pairs.
@@ -39,6 +40,7 @@ impl PlatformKeys {
         match key {
             LockKey::Number(APPLY_LOCK_KEY) => Some("an apply of jobs"),
             LockKey::Number(FOREIGN_JOBS_LOCK) => Some("a job of a foreign task"),
+            LockKey::Number(ASSIGN_LOCK_KEY) => Some("an assignment of lock keys"),
             LockKey::Number(number) if number == self.migration => Some("a migration"),
             LockKey::Pair(LOCK_CLASS, object) => {
                 Some(ExclusiveTask::of_key(object).map_or("Sexton", ExclusiveTask::purpose))

@@ -29,7 +29,7 @@ pub enum PlatformRole {
     Service,
     /// People who use `sexton` to act: jobs, requeues, bulks.
     Operator,
-    /// Applications that enqueue, or guard their jobs, by functions and lock rows alone.
+    /// Applications that enqueue, or guard their jobs, by functions alone.
     Producer,
     /// People who use `sexton` to look.
     Viewer,
@@ -60,9 +60,7 @@ impl PlatformRole {
     pub(crate) const fn writes(self) -> &'static [(&'static str, &'static [&'static str])] {
         match self {
             Self::Operator => &OPERATOR_WRITES,
-            // ShedLock's library writes the rows by itself. It never deletes one.
-            Self::Producer => &[("lock_rows", &["SELECT", "INSERT", "UPDATE"])],
-            Self::Owner | Self::Service | Self::Viewer => &[],
+            Self::Owner | Self::Service | Self::Producer | Self::Viewer => &[],
         }
     }
 
