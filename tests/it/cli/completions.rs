@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::time::Instant;
 
 use sexton_model::id::ProcessId;
 use sexton_store::instances::{InstanceRegistration, heartbeat};
@@ -58,6 +59,19 @@ async fn offered(shell: &str, words: &[&str], url: Option<&str>) -> Vec<String> 
     candidates.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
+/// The candidates of a shell, sorted; asks again while it offers none, since a completion gives the database half a second, which a
+/// busy machine exceeds.
+async fn offered_at_last(shell: &str, words: &[&str], url: Option<&str>) -> Vec<String> {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let mut found = offered(shell, words, url).await;
+        if !found.is_empty() || Instant::now() >= end {
+            found.sort_unstable();
+            return found;
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_shell_completes_commands_job_names_and_ids() {
     let console = Console::with_jobs().await;
@@ -101,8 +115,11 @@ async fn every_shell_completes_commands_job_names_and_ids() {
             (&["sexton", "locks", "break", "tok"], vec!["tokenCleanup"]),
             (&["sexton", "jobs", "show", "nothing"], vec![]),
         ] {
-            let mut found = offered(shell, words, url).await;
-            found.sort_unstable();
+            let found = if expected.is_empty() {
+                offered(shell, words, url).await
+            } else {
+                offered_at_last(shell, words, url).await
+            };
             assert_eq!(found, expected, "{shell}: {words:?}");
         }
     }
@@ -117,8 +134,7 @@ async fn a_shell_offers_a_hundred_candidates_at_most() {
     console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
     let url = Some(console.db.url());
     for shell in SHELLS {
-        let mut found = offered(shell, &["sexton", "jobs", "show", "many."], url).await;
-        found.sort_unstable();
+        let found = offered_at_last(shell, &["sexton", "jobs", "show", "many."], url).await;
         assert_eq!((found.len(), &*found[99]), (100, "many.j099"), "{shell}");
     }
 }
