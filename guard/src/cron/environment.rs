@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
 use sexton_model::job::{self, Schedule as OfJob};
-use sexton_model::jobs_file::{Problem, parse_cron_jobs};
+use sexton_model::jobs_file::parse_cron_jobs;
 
 use super::error::InvalidCron;
-use super::schedule::{Days, Timetable};
+use super::schedule::Timetable;
 use super::work::Work;
 use super::{Job, Lock};
 
@@ -102,24 +101,13 @@ fn read(
     value: &str,
     problems: &mut Vec<String>,
 ) -> HashMap<String, Change> {
-    let mut add_all = |found: Vec<Problem>| {
-        problems.extend(found.into_iter().map(|mut problem| {
-            variable.clone_into(&mut problem.file);
-            problem.to_string()
-        }));
-    };
-    // As it was written, so that what is there twice is found. The field `days` is read here.
-    let mut found = parse_cron_jobs(value, None).err().unwrap_or_default();
-    found.retain(|problem| problem.field.as_deref() != Some("days"));
-    if !found.is_empty() {
-        add_all(found);
-        return HashMap::new();
-    }
-    let (rest, days) = without_days(value);
-    let read = match parse_cron_jobs(&rest, None) {
+    let read = match parse_cron_jobs(value, None) {
         Ok(read) => read,
         Err(found) => {
-            add_all(found);
+            problems.extend(found.into_iter().map(|mut problem| {
+                variable.clone_into(&mut problem.file);
+                problem.to_string()
+            }));
             return HashMap::new();
         }
     };
@@ -137,13 +125,7 @@ fn read(
             add("schedule", "must be a cron expression".to_owned());
             continue;
         };
-        let word = days.get(&job.name).filter(|word| !word.is_null());
-        let days = word.and_then(Value::as_str).and_then(Days::parse);
-        if word.is_some() && days.is_none() {
-            add("days", "must be \"both\" or \"either\"".to_owned());
-            continue;
-        }
-        match Timetable::read(expression, &job.name, days, job.timezone) {
+        match Timetable::read(expression, &job.name, job.days, job.timezone) {
             Ok(timetable) => {
                 let change = Change { timetable: Some(timetable), key: job.lock_key };
                 changes.insert(job.name, change);
@@ -152,20 +134,6 @@ fn read(
         }
     }
     changes
-}
-
-/// The jobs without the field `days`, and that field of each.
-fn without_days(value: &str) -> (String, HashMap<String, Value>) {
-    let mut days = HashMap::new();
-    let Ok(Value::Object(mut jobs)) = serde_json::from_str(value) else {
-        return (value.to_owned(), days);
-    };
-    for (name, job) in &mut jobs {
-        if let Some(found) = job.as_object_mut().and_then(|fields| fields.remove("days")) {
-            days.insert(name.clone(), found);
-        }
-    }
-    (Value::Object(jobs).to_string(), days)
 }
 
 /// A name in an error.
@@ -252,7 +220,8 @@ mod tests {
         let twice = r#"{"sync": {"schedule": "* * * * *"}, "sync": {"schedule": "* * * * *"}}"#;
         assert!(problems(jobs(), twice)[0].contains("is there twice"));
         let days = r#"{"sync": {"schedule": "0 0 13 * FRI", "days": "or"}}"#;
-        assert!(problems(jobs(), days)[0].contains("days: must be"));
+        let message = "days: \"or\" is not known; write one of both, either";
+        assert!(problems(jobs(), days)[0].contains(message));
         let key = r#"{"sync": {"schedule": "* * * * *", "lockKey": 9223372036854775808}}"#;
         assert!(problems(jobs(), key)[0].contains("lockKey: must be a whole number"));
         let key = r#"{"sync": {"schedule": "* * * * *", "lockKey": 9007199254740993}}"#;

@@ -1,33 +1,12 @@
 //! When a job fires.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use sexton_model::cron::{Dialect, Dst, Expression};
+use chrono::{DateTime, Utc};
+pub use sexton_model::cron::DayRule as Days;
+use sexton_model::cron::{Dialect, Dst, Expression, restricts_days_twice};
 use sexton_model::zone::Zone;
 
-/// The longest search for a day that two fields select, as of the expressions themselves.
-const MAX_SEARCH: TimeDelta = TimeDelta::days(100 * 366);
 /// Firings that are counted one by one.
 const MAX_COUNTED: u64 = 1_000_000;
-
-/// How day of month and day of week are combined where an expression restricts both.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Days {
-    /// A day fires if both fields select it, as in Spring.
-    Both,
-    /// A day fires if either field selects it, as in most crons.
-    Either,
-}
-
-impl Days {
-    /// Reads the word of the environment.
-    pub(super) fn parse(word: &str) -> Option<Self> {
-        match word {
-            "both" => Some(Self::Both),
-            "either" => Some(Self::Either),
-            _ => None,
-        }
-    }
-}
 
 /// When a job fires: a cron expression of five fields, or of six with the second first, in a time zone.
 ///
@@ -95,16 +74,8 @@ impl From<String> for Schedule {
 /// A schedule that was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timetable {
-    rule: Rule,
+    expression: Expression,
     zone: Zone,
-}
-
-/// Expressions, and how they are combined. An expression that restricts both day fields is two: each has one of them.
-#[derive(Clone, Copy, Debug)]
-enum Rule {
-    One(Expression),
-    Both(Expression, Expression),
-    Either(Expression, Expression),
 }
 
 impl Timetable {
@@ -114,25 +85,14 @@ impl Timetable {
         days: Option<Days>,
         zone: Zone,
     ) -> Result<Self, (&'static str, String)> {
-        let parse = |text: &str| {
-            Expression::parse(text, Dialect::Any, job)
-                .map_err(|error| ("schedule", error.to_string()))
-        };
-        // First as a whole, so that an error is about what stands there.
-        let whole = parse(text)?;
-        let rule = match (each_day_field(text), days) {
-            (None, _) => Rule::One(whole),
-            (Some([month, week]), Some(Days::Both)) => Rule::Both(parse(&month)?, parse(&week)?),
-            (Some([month, week]), Some(Days::Either)) => {
-                Rule::Either(parse(&month)?, parse(&week)?)
-            }
-            (Some(_), None) => {
-                let message = "must be \"both\" or \"either\", since the schedule restricts day of month and day of week: \
-                               \"both\" fires on days that both select, as Spring does, \"either\" as cron does";
-                return Err(("days", message.to_owned()));
-            }
-        };
-        let read = Self { rule, zone };
+        let expression = Expression::parse_with_days(text, Dialect::Any, job, days)
+            .map_err(|error| ("schedule", error.to_string()))?;
+        if days.is_none() && restricts_days_twice(text) {
+            let message = "must be \"both\" or \"either\", since the schedule restricts day of month and day of week: \
+                           \"both\" fires on days that both select, as Spring does, \"either\" as cron does";
+            return Err(("days", message.to_owned()));
+        }
+        let read = Self { expression, zone };
         // An expression has no years: whether it ever fires is the same from every instant.
         match read.next_after(DateTime::UNIX_EPOCH) {
             Some(_) => Ok(read),
@@ -142,27 +102,7 @@ impl Timetable {
 
     /// The first firing strictly after an instant.
     pub(super) fn next_after(&self, instant: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let next = |of: &Expression, after| of.next_after(after, self.zone, Dst::default());
-        match &self.rule {
-            Rule::One(expression) => next(expression, instant),
-            Rule::Either(month, week) => {
-                [next(month, instant), next(week, instant)].into_iter().flatten().min()
-            }
-            Rule::Both(month, week) => {
-                let mut after = instant;
-                loop {
-                    let (of_month, of_week) = (next(month, after)?, next(week, after)?);
-                    if of_month == of_week {
-                        return Some(of_month);
-                    }
-                    // Before it nothing is common to both.
-                    after = of_month.max(of_week) - TimeDelta::seconds(1);
-                    if after - instant > MAX_SEARCH {
-                        return None;
-                    }
-                }
-            }
-        }
+        self.expression.next_after(instant, self.zone, Dst::default())
     }
 
     /// How many firings are after the one of `tick` and not after `now`, and the last of them.
@@ -184,26 +124,9 @@ impl Timetable {
     }
 }
 
-/// An expression that restricts both day fields, once with each of them alone: that of the month, that of the week.
-fn each_day_field(text: &str) -> Option<[String; 2]> {
-    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    let count = fields.len();
-    // Months stand between the two.
-    let (of_month, of_week) = (count.checked_sub(3)?, count - 1);
-    let is_restricted = |index: usize| !matches!(fields[index], "*" | "?");
-    if !is_restricted(of_month) || !is_restricted(of_week) {
-        return None;
-    }
-    Some([of_week, of_month].map(|left_out| {
-        let mut fields = fields.clone();
-        fields[left_out] = "*";
-        fields.join(" ")
-    }))
-}
-
 #[cfg(test)]
 mod tests {
-    use chrono::{Datelike as _, Weekday};
+    use chrono::{Datelike as _, TimeDelta, Weekday};
 
     use super::*;
 

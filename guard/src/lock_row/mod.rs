@@ -175,7 +175,7 @@ impl LockRow {
         };
         let sent_at = Instant::now();
         let lock = statements::lock(&row.table, &row.name, &row.holder, row.times, tick);
-        // A wait for a connection may outlast the caller's. What is taken behind his back would be a tick that runs nowhere.
+        // A wait for a connection may outlast the caller's, and a tick that is taken then would run nowhere.
         let mut connection = row.pool.acquire().await?;
         if tick.is_some() && ended.is_cancelled() {
             return Ok(None);
