@@ -8,34 +8,8 @@
 set -eu
 # Not the working directory: that stays the caller's.
 root=$(cd "$(dirname "$0")/.." && pwd)
-target=${CARGO_TARGET_DIR:-target}
-case $target in /*) ;; *) target=$root/$target ;; esac
+. "$root/scripts/languages.sh"
 export PORT="${PORT:-8000}"
-
-missing() {
-    echo "missing: $*"
-    exit 77
-}
-
-need() {
-    command -v "$1" >/dev/null || missing "$1"
-}
-
-# Replaces this shell by the service, which does not hold the lock.
-become() {
-    exec 9>&-
-    exec "$@"
-}
-
-# Whether the text $1 differs from the one for which the step $2 was done last.
-outdated() {
-    [ "$1" != "$(cat "$folder/.$2" 2>/dev/null)" ]
-}
-
-# The step $2 is done for the text $1.
-did() {
-    printf '%s\n' "$1" >"$folder/.$2"
-}
 
 # A text that changes with the files of these folders.
 sources() {
@@ -43,16 +17,7 @@ sources() {
 }
 
 python() {
-    need python3
-    wanted=$(cat "$root/examples/python/requirements.txt")
-    if outdated "$wanted" installed; then
-        python3 -m pip --version >/dev/null 2>&1 || missing 'pip for Python 3'
-        rm -rf "$folder/packages"
-        python3 -m pip install --quiet --disable-pip-version-check --no-input --target "$folder/packages" \
-            -r "$root/examples/python/requirements.txt" >&2
-        did "$wanted" installed
-    fi
-    export PYTHONPATH="$folder/packages:$root/client/python/src" PYTHONDONTWRITEBYTECODE=1
+    use_python "$root/examples/python/requirements.txt" "$root/client/python/src"
     become python3 -m uvicorn --app-dir "$root/examples/python" --port "$PORT" app:app
 }
 
@@ -87,31 +52,8 @@ libspring-transaction-java=4.3.30* libspring-aop-java=4.3.30* libspring-context-
 libspring-expression-java=4.3.30* libspring-web-java=4.3.30* libspring-web-servlet-java=4.3.30*
 libcommons-logging-java=1.2* libservlet-api-java=4.0* libjetty9-java=9.4.57*'
 
-download() {
-    # shellcheck disable=SC2086 # Each word is a package.
-    (cd "$folder/debs" && apt-get download -qq $jars >&2)
-}
-
-# Once more with the lists of packages of today, which only root may fetch, and one process at a time.
-download_all() {
-    for pause in 0 10; do
-        download && return
-        sleep "$pause"
-        apt-get update -qq >&2 || true
-    done
-    download
-}
-
 java() {
-    need javac
-    if outdated "$jars" installed; then
-        { command -v apt-get && command -v dpkg-deb; } >/dev/null || missing 'the jars of pom.xml: apt-get and dpkg-deb'
-        rm -rf "$folder/debs" "$folder/jars"
-        mkdir -p "$folder/debs"
-        download_all || missing 'the jars of pom.xml, as packages of Debian 12'
-        for package in "$folder"/debs/*.deb; do dpkg-deb -x "$package" "$folder/jars"; done
-        did "$jars" installed
-    fi
+    use_jars "$jars" 'the jars of pom.xml'
     wanted=$(sources "$root/examples/java/src" "$root/client/java/src/main")
     if outdated "$wanted" built; then
         rm -rf "$folder/classes"
@@ -124,14 +66,8 @@ java() {
 
 case ${1:-} in
 python | typescript | java)
-    : "${DATABASE_URL:?set it to a database on which Sexton\'s migrations have been applied}"
-    # The longer of the two names is understood everywhere.
-    export DATABASE_URL="postgresql://${DATABASE_URL#*://}"
-    folder=$target/examples/$1
-    mkdir -p "$folder"
-    # Two that install at a time would write the same files.
-    exec 9>"$folder/.lock"
-    if command -v flock >/dev/null; then flock 9; fi
+    use_database
+    take_folder "examples/$1"
     "$1"
     ;;
 *)

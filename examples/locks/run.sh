@@ -6,54 +6,19 @@
 #
 #   SERVICE=node-1 DATABASE_URL=postgresql://user@host/database examples/locks/run.sh node|python|rust
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-target=${CARGO_TARGET_DIR:-$here/../../target}
-case $target in /*) ;; *) target=$here/../../$target ;; esac
-
-missing() {
-    echo "missing: $*"
-    exit 77
-}
-
-need() {
-    command -v "$1" >/dev/null || missing "$1"
-}
-
-# Replaces this shell by the service, which does not hold the lock.
-become() {
-    exec 9>&-
-    exec "$@"
-}
-
-# Whether the file $1 differs from the one for which the packages were installed last.
-outdated() {
-    ! cmp -s "$1" "$folder/.installed"
-}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+here=$root/examples/locks
+. "$root/scripts/languages.sh"
 
 node() {
-    need node
-    need npm
-    # Copies, so that nothing is installed among the sources; not again while another instance may read it.
-    for file in service.mjs package.json package-lock.json; do
-        cmp -s "$here/node/$file" "$folder/$file" || cp "$here/node/$file" "$folder"
-    done
-    if outdated "$here/node/package-lock.json"; then
-        (cd "$folder" && npm ci --no-audit --no-fund --ignore-scripts >&2)
-        cp "$here/node/package-lock.json" "$folder/.installed"
-    fi
+    use_node "$here/node"
+    # Beside its packages, since node looks for them there; not again while another instance may read it.
+    cmp -s "$here/node/service.mjs" "$folder/service.mjs" || cp "$here/node/service.mjs" "$folder"
     become node "$folder/service.mjs"
 }
 
 python() {
-    need python3
-    if outdated "$here/python/requirements.txt"; then
-        python3 -m pip --version >/dev/null 2>&1 || missing 'pip for Python 3'
-        rm -rf "$folder/packages"
-        python3 -m pip install --quiet --disable-pip-version-check --no-input --target "$folder/packages" \
-            -r "$here/python/requirements.txt" >&2
-        cp "$here/python/requirements.txt" "$folder/.installed"
-    fi
-    export PYTHONPATH="$folder/packages" PYTHONDONTWRITEBYTECODE=1
+    use_python "$here/python/requirements.txt"
     become python3 "$here/python/service.py"
 }
 
@@ -64,14 +29,8 @@ rust() {
 
 case ${1:-} in
 node | python | rust)
-    : "${DATABASE_URL:?set it to a database on which Sexton\'s migrations have been applied}"
-    # The longer of the two names is understood everywhere.
-    export DATABASE_URL="postgresql://${DATABASE_URL#*://}"
-    folder=$target/examples/locks-$1
-    mkdir -p "$folder"
-    # Two that install at a time would write the same files.
-    exec 9>"$folder/.lock"
-    if command -v flock >/dev/null; then flock 9; fi
+    use_database
+    take_folder "examples/locks-$1"
     "$1"
     ;;
 *)

@@ -12,49 +12,15 @@
 # hand, SHEDLOCK_JARS is a class path with shedlock-core, shedlock-sql-support, shedlock-provider-jdbc and its -internal, and
 # slf4j-api; the JVM then uses the library itself.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-root=$here/../../..
-target=${CARGO_TARGET_DIR:-$root/target}
-case $target in /*) ;; *) target=$root/$target ;; esac
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+here=$root/tests/clients/locks
+. "$root/scripts/languages.sh"
 language=${1:?node, python or java}
 shift
 
-missing() {
-    echo "missing: $*"
-    exit 77
-}
-
-need() {
-    command -v "$1" >/dev/null || missing "$1"
-}
-
-# Replaces this shell by the contender, which does not hold the lock.
-become() {
-    exec 9>&-
-    exec "$@"
-}
-
-# Whether the text $1 differs from the one for which the step $2 was done last.
-outdated() {
-    [ "$1" != "$(cat "$folder/.$2" 2>/dev/null)" ]
-}
-
-# The step $2 is done for the text $1.
-did() {
-    printf '%s\n' "$1" >"$folder/.$2"
-}
-
 node() {
-    need node
-    need npm
     # The packages are those of the example's service.
-    packages=$root/examples/locks/node
-    wanted=$(cat "$packages/package-lock.json")
-    if outdated "$wanted" installed; then
-        cp "$packages/package.json" "$packages/package-lock.json" "$folder"
-        (cd "$folder" && npm ci --no-audit --no-fund --ignore-scripts >&2)
-        did "$wanted" installed
-    fi
+    use_node "$root/examples/locks/node"
     # Beside its packages, since node looks for them there; not again while another one may read it.
     program=${PROGRAM:-$here/contender.mjs}
     copy=$folder/${program##*/}
@@ -64,37 +30,13 @@ node() {
 
 python() {
     need python3
-    wanted=$(cat "$here/requirements.txt")
-    if outdated "$wanted" installed; then
-        python3 -m pip --version >/dev/null 2>&1 || missing 'pip for Python 3'
-        python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || missing 'Python 3.10, for django-pglock'
-        rm -rf "$folder/packages"
-        python3 -m pip install --quiet --disable-pip-version-check --no-input --target "$folder/packages" \
-            -r "$here/requirements.txt" >&2
-        did "$wanted" installed
-    fi
-    export PYTHONPATH="$folder/packages" PYTHONDONTWRITEBYTECODE=1
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || missing 'Python 3.10, for django-pglock'
+    use_python "$here/requirements.txt"
     become python3 "$here/contender.py" "$@"
 }
 
-# Debian's package of the driver, which need not be installed.
-package='libpostgresql-jdbc-java=42.5.5*'
-
-download() {
-    (cd "$folder/debs" && apt-get download -qq "$package" >&2)
-}
-
 java() {
-    need javac
-    if outdated "$package" installed; then
-        { command -v apt-get && command -v dpkg-deb; } >/dev/null || missing 'the driver for Java: apt-get and dpkg-deb'
-        rm -rf "$folder/debs" "$folder/jars"
-        mkdir -p "$folder/debs"
-        # Once more with the lists of packages of today, which only root may fetch.
-        download || { apt-get update -qq >&2 && download; } || missing 'the driver for Java, as a package of Debian 12'
-        for file in "$folder"/debs/*.deb; do dpkg-deb -x "$file" "$folder/jars"; done
-        did "$package" installed
-    fi
+    use_jars 'libpostgresql-jdbc-java=42.5.5*' 'the driver for Java'
     path=$folder/jars/usr/share/java/postgresql.jar${SHEDLOCK_JARS:+:$SHEDLOCK_JARS}
     wanted=$(cksum "$here"/java/*.java "$here"/java/library/*.java; echo "$path")
     if outdated "$wanted" built; then
@@ -108,14 +50,8 @@ java() {
 
 case $language in
 node | python | java)
-    : "${DATABASE_URL:?set it to a database on which Sexton\'s migrations have been applied}"
-    # The longer of the two names is understood everywhere.
-    export DATABASE_URL="postgresql://${DATABASE_URL#*://}"
-    folder=$target/clients/locks-$language
-    mkdir -p "$folder"
-    # Two that install at a time would write the same files.
-    exec 9>"$folder/.lock"
-    if command -v flock >/dev/null; then flock 9; fi
+    use_database
+    take_folder "clients/locks-$language"
     "$language" "$@"
     ;;
 *)
