@@ -5,8 +5,8 @@
 //! worker vanished, or they ran out of memory. All are counted in the row and reset by a requeue; the attempt number
 //! never is.
 //!
-//! An attempt that was *snoozed* (there was nothing to do yet), or whose lock was held elsewhere, uses none of them. Its count is only a bound, so that
-//! a task which is never ready is noticed some day.
+//! An attempt that was *snoozed* (there was nothing to do yet), or whose lock was held elsewhere, uses none of them. Their
+//! count is only a bound, so that a task which is never ready is noticed some day.
 //!
 //! `max_retries` counts what follows the first attempt, as is usual. `max_timeouts` and `max_crashes` count all
 //! timeouts and crashes: the attempt that reaches the limit parks the execution.
@@ -27,7 +27,7 @@ pub const SNOOZED_TOO_OFTEN: &str = "snoozed_too_often";
 
 /// The class of an attempt whose lock was held elsewhere.
 pub const LOCKED: &str = "locked";
-/// The class of an execution that was parked because its lock was held elsewhere at each of many attempts.
+/// The class of an execution that was parked because its lock was held elsewhere once too often.
 pub const LOCKED_TOO_LONG: &str = "locked_too_long";
 /// The waits for a lock: the first, and the longest, which the tenth reaches.
 const LOCK_WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30);

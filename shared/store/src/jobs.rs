@@ -147,7 +147,11 @@ impl Job {
             timeout: millis(self.timeout_ms),
             lease: self.lease_ms.map(millis),
             lock_key: self.lock_key,
-            lock_row: self.row_lock(),
+            lock_row: RowLock::from_columns(
+                self.lock_row.as_deref(),
+                self.lock_at_most_ms,
+                self.lock_at_least_ms,
+            ),
             on_locked: parse_column("jobs.on_locked", &self.on_locked, OnLocked::parse)?,
             idempotency_template: self.idempotency_template.clone(),
             expect_within: self.expect_within_ms.map(millis),
@@ -158,13 +162,6 @@ impl Job {
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
             flow: self.flow()?,
         })
-    }
-
-    fn row_lock(&self) -> Option<RowLock> {
-        let millis = |ms: Option<i64>| Duration::from_millis(ms.unwrap_or(0).max(0) as u64);
-        let name = self.lock_row.clone()?;
-        let (at_most, at_least) = (millis(self.lock_at_most_ms), millis(self.lock_at_least_ms));
-        Some(RowLock { name, at_most, at_least })
     }
 
     fn flow(&self) -> Result<Vec<Member>, StoreError> {

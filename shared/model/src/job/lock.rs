@@ -38,6 +38,19 @@ pub struct RowLock {
     pub at_least: Duration,
 }
 
+impl RowLock {
+    /// Returns the lock in a job's columns, times in milliseconds; `None`: it has none.
+    pub fn from_columns(
+        name: Option<&str>,
+        at_most_ms: Option<i64>,
+        at_least_ms: Option<i64>,
+    ) -> Option<Self> {
+        let millis = |ms: Option<i64>| Duration::from_millis(ms.unwrap_or(0).max(0).unsigned_abs());
+        let name = name?.to_owned();
+        Some(Self { name, at_most: millis(at_most_ms), at_least: millis(at_least_ms) })
+    }
+}
+
 /// What becomes of an execution whose lock is held elsewhere when its task is to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

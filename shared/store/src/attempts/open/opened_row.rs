@@ -49,12 +49,11 @@ pub(super) struct OpenedRow {
 
 impl OpenedRow {
     fn lock(&self) -> Option<JobLock> {
-        let millis = |ms: Option<i64>| Duration::from_millis(ms.unwrap_or(0).max(0) as u64);
-        let row = self.lock_row.as_ref().map(|name| RowLock {
-            name: name.clone(),
-            at_most: millis(self.lock_at_most_ms),
-            at_least: millis(self.lock_at_least_ms),
-        });
+        let row = RowLock::from_columns(
+            self.lock_row.as_deref(),
+            self.lock_at_most_ms,
+            self.lock_at_least_ms,
+        );
         self.lock_key.map(JobLock::Key).or(row.map(JobLock::Row))
     }
 
