@@ -52,8 +52,9 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 	@$(CARGO) build --workspace --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report tests/long-runs.md
 
-bench-model: ## Measure how long cron expressions, planning and the other pure parts of an execution take
+bench-model: ## Measure how long cron expressions, planning, metrics and the other pure parts of an execution take
 	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan --bench execution
+	@$(CARGO) bench -q -p sexton-service --bench metrics
 
 # Ten million executions need half an hour and 12 GB, a million parked messages half an hour, and a hundred thousand
 # requeues ten minutes more; SCALE=100000 SWEEPS=1000 REQUEUES=1000 needs minutes, most of them for the build.

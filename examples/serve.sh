@@ -53,15 +53,16 @@ libspring-expression-java=4.3.30* libspring-web-java=4.3.30* libspring-web-servl
 libcommons-logging-java=1.2* libservlet-api-java=4.0* libjetty9-java=9.4.57*'
 
 java() {
-    use_jars "$jars" 'the jars of pom.xml'
+    need javac
+    use_packages "$jars" 'the jars of pom.xml'
     wanted=$(sources "$root/examples/java/src" "$root/client/java/src/main")
     if outdated "$wanted" built; then
         rm -rf "$folder/classes"
-        javac --release 17 -d "$folder/classes" -cp "$folder/jars/usr/share/java/*" \
+        javac --release 17 -d "$folder/classes" -cp "$folder/packages/usr/share/java/*" \
             "$root"/client/java/src/main/java/dev/sexton/client/*.java "$root"/examples/java/src/main/java/shop/*.java >&2
         did "$wanted" built
     fi
-    become java -cp "$folder/classes:$folder/jars/usr/share/java/*" shop.Application
+    become java -cp "$folder/classes:$folder/packages/usr/share/java/*" shop.Application
 }
 
 case ${1:-} in

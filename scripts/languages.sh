@@ -85,14 +85,13 @@ download_all() {
     download_packages "$1"
 }
 
-# Debian's packages $1 in `$folder/jars`; they need not be installed. $2 says what they are for.
-use_jars() {
-    need javac
+# Unpacks Debian's packages $1 into `$folder/packages`, without installing them. $2 says what they are for.
+use_packages() {
     outdated "$1" installed || return 0
     { command -v apt-get && command -v dpkg-deb; } >/dev/null || missing "$2: apt-get and dpkg-deb"
-    rm -rf "$folder/debs" "$folder/jars"
+    rm -rf "$folder/debs" "$folder/packages"
     mkdir -p "$folder/debs"
     download_all "$1" || missing "$2, as packages of Debian 12"
-    for package in "$folder"/debs/*.deb; do dpkg-deb -x "$package" "$folder/jars"; done
+    for package in "$folder"/debs/*.deb; do dpkg-deb -x "$package" "$folder/packages"; done
     did "$1" installed
 }

@@ -16,9 +16,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sexton_service::fault;
+use sexton_service::metrics::table;
 use sexton_store::bulk::{self, ControlError, ExecutedBatch, MAX_ACTIVE_BULKS, QuestionRound};
 use sexton_store::operator::AuditContext;
 use sexton_store::timeout::with_timeout;
@@ -116,7 +117,9 @@ impl Bulks {
         if batch.done > 0 {
             fault::point("scheduler.bulk_executed");
         }
-        let sent = self.outbox.send_fresh(batch.tickets, now).await;
+        table::BULK_ITEMS.add(["done"], batch.done as u64);
+        table::BULK_ITEMS.add(["refused"], batch.refused as u64);
+        let sent = self.outbox.send_fresh(batch.tickets, Instant::now(), now).await;
         if !sent.published.is_empty() {
             fault::point("scheduler.bulk_published");
         }

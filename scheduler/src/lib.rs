@@ -12,6 +12,8 @@
 //! | | [`reconciler`](maintenance::reconciler) | publishes tickets again that the broker lost |
 //! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the failure index, and counts its groups |
 //! | | [`pruner`](maintenance::pruner) | removes rows that are older than the retention |
+//! | | [`ledger_check`](maintenance::ledger_check) | looks for firings without a record |
+//! | | [`platform_metrics`](maintenance::platform_metrics) | reads the values of the whole platform for `/metrics` |
 //! | | [`heartbeat`](maintenance::heartbeat) | records that this process is alive |
 //! | [`sweep`] | [`sweep`] | keeps the failed queue in step with the rows |
 //! | [`bulks`] | [`bulks`] | carries out operators' actions on many executions |
@@ -34,6 +36,8 @@ pub mod maintenance {
     pub mod failure_aggregator;
     pub mod flow_maker;
     pub mod heartbeat;
+    pub mod ledger_check;
+    pub mod platform_metrics;
     pub mod pruner;
     pub mod reconciler;
     pub mod rescuer;

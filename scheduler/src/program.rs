@@ -19,6 +19,7 @@ use sexton_model::zone::tz_data_version;
 use sexton_service::clock;
 use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
+use sexton_service::metrics::{self, Program, table};
 use sexton_service::reachability::Reachability;
 use sexton_service::settings::{SchedulerSettings, ServiceSettings};
 use sexton_store::instances::InstanceRegistration;
@@ -35,6 +36,8 @@ use crate::bulks::Bulks;
 use crate::maintenance::failure_aggregator::FailureAggregator;
 use crate::maintenance::flow_maker::FlowMaker;
 use crate::maintenance::heartbeat::InstanceHeartbeat;
+use crate::maintenance::ledger_check::LedgerCheck;
+use crate::maintenance::platform_metrics::PlatformMetrics;
 use crate::maintenance::pruner::Pruner;
 use crate::maintenance::reconciler::Reconciler;
 use crate::maintenance::rescuer::Rescuer;
@@ -61,6 +64,7 @@ pub async fn run_scheduler(
     signals: Signals,
 ) -> anyhow::Result<ExitOutcome> {
     let service = &settings.service;
+    metrics::init(Program::Scheduler, env!("CARGO_PKG_VERSION"));
     let lifecycle = Lifecycle::new(service.shutdown_grace);
     let (readiness, liveness) = (Readiness::new(), Liveness::new());
     let database = Reachability::new(readiness.condition("database", clock::now()));
@@ -175,6 +179,8 @@ impl Loops<'_> {
         self.spawn(FlowMaker::new(store.clone(), Arc::clone(&unpublished)), &flows);
         self.spawn(Cursors::new(store.clone()), &Arc::default());
         self.spawn(FailureAggregator::new(store.clone()), &Arc::default());
+        self.spawn(LedgerCheck::new(store.clone()), &Arc::default());
+        self.spawn(PlatformMetrics::new(store.clone()), &Arc::default());
         let quiet = Arc::default();
         self.spawn(
             Rescuer::new(store.clone(), service.retry.clone(), Arc::clone(&unpublished)),
@@ -200,6 +206,7 @@ impl Loops<'_> {
 fn open_store(service: &ServiceSettings) -> anyhow::Result<Store> {
     let application = format!("sexton scheduler {}", service.instance);
     let mut options = StoreOptions::new(service.database_url.expose(), application);
+    options.on_begin = Some(|waited| table::DB_ACQUIRE.observe([], waited));
     options.direct_url = service.database_direct_url.as_ref().map(|url| url.expose().to_owned());
     // One listens.
     options.pool_size = service.db_pool_size - 1;

@@ -17,6 +17,7 @@ mod guard_interop;
 mod guard_ticks;
 mod keys;
 mod locks;
+mod metrics;
 mod network;
 mod operator_actions;
 mod process;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use sexton_broker::{ConsumerStatus, Link, PoolName, SlotConsumer};
 use sexton_service::fault;
 use sexton_service::health::{Heartbeat, Liveness};
+use sexton_service::metrics::{GaugeSeries, table};
 
 use crate::context::Context;
 
@@ -26,26 +27,45 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Timeout of the heartbeat itself: several checks.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The state of one slot.
+/// The state of one slot, in the liveness and in the metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotStatus {
     consuming: ConsumerStatus,
     busy: Arc<AtomicBool>,
+    slots: SlotCounts,
 }
 
 /// Marks the slot as busy with a ticket until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<AtomicBool>);
+pub(crate) struct Busy(SlotStatus);
+
+/// How many slots of a pool are busy and idle.
+#[derive(Clone, Debug)]
+struct SlotCounts {
+    busy: GaugeSeries,
+    idle: GaugeSeries,
+}
 
 impl SlotStatus {
-    pub(crate) fn of(consumer: &SlotConsumer) -> Self {
-        Self { consuming: consumer.consuming(), busy: Arc::default() }
+    /// Returns the status of a new slot, which is idle.
+    pub(crate) fn of(consumer: &SlotConsumer, pool: &PoolName) -> Self {
+        let count = |state| table::SLOTS.series([pool.as_str(), state]);
+        let slots = SlotCounts { busy: count("busy"), idle: count("idle") };
+        slots.idle.add(1.0);
+        Self { consuming: consumer.consuming(), busy: Arc::default(), slots }
     }
 
     /// Marks the slot as busy.
     pub(crate) fn busy(&self) -> Busy {
-        self.busy.store(true, Ordering::Relaxed);
-        Busy(Arc::clone(&self.busy))
+        self.set_busy(true);
+        Busy(self.clone())
+    }
+
+    fn set_busy(&self, is_busy: bool) {
+        self.busy.store(is_busy, Ordering::Relaxed);
+        let change = if is_busy { 1.0 } else { -1.0 };
+        self.slots.busy.add(change);
+        self.slots.idle.add(-change);
     }
 
     fn is_healthy(&self) -> bool {
@@ -55,7 +75,7 @@ impl SlotStatus {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.set_busy(false);
     }
 }
 

@@ -1,13 +1,14 @@
 //! State that the slots of a worker share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use sexton_broker::{Namespace, Publication, PublishError, Publisher};
 use sexton_model::foreign::TypePatterns;
 use sexton_model::id::OpenToken;
 use sexton_model::retry::RetryPolicy;
+use sexton_service::metrics::table;
 use sexton_store::Store;
 use sexton_store::open::Opened;
 use tokio::sync::watch;
@@ -64,7 +65,9 @@ impl Context {
     /// Publishes one message, and records whether its queue accepted it.
     pub(crate) async fn publish(&self, publication: Publication) -> Result<(), PublishError> {
         let queue = publication.queue().to_owned();
+        let began = Instant::now();
         let published = self.publisher.publish_one(publication).await;
+        table::PUBLISH_CONFIRM.observe([], began.elapsed());
         self.queue_health.published(&queue, &published);
         published
     }

@@ -10,6 +10,7 @@ use sexton_broker::{Endpoint, Namespace, PoolName};
 use sexton_model::pool::PoolNameError;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
+use sexton_service::metrics::{self, Program, table};
 use sexton_service::settings::WorkerSettings;
 use sexton_service::{clock, fault, telemetry};
 use sexton_store::task::TaskDatabase;
@@ -65,6 +66,7 @@ async fn run_worker(
     let signals = Signals::install().context("failed to listen for signals")?;
     telemetry::init(&settings.service.telemetry)?;
     let options = options(settings, handlers, handler_threads)?;
+    metrics::init(Program::Worker, env!("CARGO_PKG_VERSION"));
     let lifecycle = Lifecycle::new(settings.service.shutdown_grace);
     let (readiness, liveness) = (Readiness::new(), Liveness::new());
     let health = Health {
@@ -150,7 +152,8 @@ fn database(settings: &WorkerSettings, purpose: &str, connections: u32) -> Store
     let application = format!("sexton worker {}{purpose}", service.instance);
     let options = StoreOptions::new(service.database_url.expose(), application);
     let direct_url = service.database_direct_url.as_ref().map(|url| url.expose().to_owned());
-    StoreOptions { pool_size: connections, direct_url, ..options }
+    let on_begin: Option<fn(Duration)> = Some(|waited| table::DB_ACQUIRE.observe([], waited));
+    StoreOptions { pool_size: connections, direct_url, on_begin, ..options }
 }
 
 fn options(

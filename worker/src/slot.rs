@@ -51,7 +51,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn new(context: Arc<Context>, consumer: SlotConsumer, pool: PoolName) -> Self {
-        let status = SlotStatus::of(&consumer);
+        let status = SlotStatus::of(&consumer, &pool);
         Self { context, consumer, pool, status }
     }
 

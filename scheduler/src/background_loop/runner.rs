@@ -12,6 +12,7 @@ use sexton_engine::jitter::jittered;
 use sexton_engine::start_up::is_outage;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_service::health::{Heartbeat, Liveness};
+use sexton_service::metrics::table;
 use sexton_service::reachability::Reachability;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -62,10 +63,12 @@ pub async fn run<S: BackgroundLoop>(
     let log_throttle = LogThrottle::default();
     while !context.soft.is_cancelled() {
         heartbeat.beat();
+        let began = Instant::now();
         let round = tokio::select! {
             () = context.last_round_timeout() => break,
             round = run_round(&background_loop, &heartbeat) => round,
         };
+        table::LOOP_ROUND.observe([S::NAME], began.elapsed());
         let outcome = round.unwrap_or(Err(LoopError::RoundTimedOut(S::ROUND_TIMEOUT)));
         let pause = context.report_outcome(
             S::NAME,
@@ -150,18 +153,23 @@ impl LoopContext {
                 self.database.record_success();
                 return pause;
             }
+            Err(error) => self.report_error(name, &error, log_throttle),
+        }
+        Pause::Exactly(jittered(FAILURE_PAUSE))
+    }
+
+    fn report_error(&self, name: &'static str, error: &LoopError, log_throttle: &LogThrottle) {
+        table::LOOP_ERRORS.add([name], 1);
+        match error {
             // The link logs this, and the database was not queried.
-            Err(LoopError::BrokerUnavailable | LoopError::Broker(_)) => {}
-            Err(LoopError::Store(error)) if is_outage(&error) => {
-                self.database.record_failure(&error);
-            }
-            Err(error) => {
+            LoopError::BrokerUnavailable | LoopError::Broker(_) => {}
+            LoopError::Store(error) if is_outage(error) => self.database.record_failure(error),
+            error => {
                 if log_throttle.permits(std::time::Instant::now()) {
                     tracing::error!(loop.name = name, "the {name} cannot do its work: {error}");
                 }
             }
         }
-        Pause::Exactly(jittered(FAILURE_PAUSE))
     }
 }
 

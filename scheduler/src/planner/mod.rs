@@ -364,7 +364,7 @@ impl BackgroundLoop for Planner {
         let mut report = PlannerReport::default();
         let round = self.round(now, &mut report).await;
         // The next round will not see what was written before an error.
-        report.log();
+        report.record();
         round.map(|()| report)
     }
 

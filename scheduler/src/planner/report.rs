@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::time_jump::TimeJump;
+use sexton_service::metrics::table;
 use sexton_store::firing::ClockJump;
 
 /// What a round did.
@@ -52,7 +53,21 @@ impl PlannerReport {
         (self.claimed + self.waiting + self.skipped + self.known) as u64 + self.missed + self.held
     }
 
-    pub(crate) fn log(&self) {
+    /// Counts and logs the round.
+    pub(crate) fn record(&self) {
+        for (disposition, count) in [
+            ("claimed", self.claimed as u64),
+            ("queued", self.waiting as u64),
+            ("skipped", self.skipped as u64),
+            ("missed", self.missed),
+            ("held", self.held),
+        ] {
+            table::FIRINGS.add([disposition], count);
+        }
+        self.log();
+    }
+
+    fn log(&self) {
         if self.missed > 0 {
             tracing::info!(
                 firings.missed = self.missed,

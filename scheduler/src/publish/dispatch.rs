@@ -40,18 +40,21 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of the heartbeat to the liveness while there is nothing to do.
 const BEAT_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Tickets, and when their rows were written.
+type FreshBatch = (Vec<UnpublishedTicket>, std::time::Instant);
+
 /// The planner's end.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     outbox: Arc<Outbox>,
-    sender: mpsc::Sender<Vec<UnpublishedTicket>>,
+    sender: mpsc::Sender<FreshBatch>,
 }
 
 /// The publishing task's end.
 #[derive(Debug)]
 pub struct Dispatcher {
     outbox: Arc<Outbox>,
-    receiver: mpsc::Receiver<Vec<UnpublishedTicket>>,
+    receiver: mpsc::Receiver<FreshBatch>,
 }
 
 /// Creates a queue of batches to `outbox`.
@@ -63,7 +66,9 @@ pub fn dispatch(outbox: Arc<Outbox>) -> (Dispatch, Dispatcher) {
 impl Dispatch {
     /// Passes a batch on, without waiting. `false`: the relay will publish it.
     pub fn offer(&self, tickets: Vec<UnpublishedTicket>) -> bool {
-        tickets.is_empty() || (self.outbox.is_open() && self.sender.try_send(tickets).is_ok())
+        tickets.is_empty()
+            || (self.outbox.is_open()
+                && self.sender.try_send((tickets, std::time::Instant::now())).is_ok())
     }
 }
 
@@ -104,9 +109,9 @@ impl Dispatcher {
                 }
                 Some(done) = marking.join_next() => log_mark_result(done, &context.database),
                 batch = self.receiver.recv(), if in_flight.len() < MAX_IN_FLIGHT_BATCHES => match batch {
-                    Some(tickets) => {
+                    Some(batch) => {
                         let outbox = Arc::clone(&self.outbox);
-                        in_flight.spawn(async move { send(&outbox, tickets, None).await });
+                        in_flight.spawn(async move { send(&outbox, batch, None).await });
                     }
                     None => break,
                 },
@@ -138,8 +143,8 @@ impl Dispatcher {
         &mut self,
         now: Now,
     ) -> Option<Result<(SendOutcome, u64), StoreError>> {
-        let tickets = self.receiver.try_recv().ok()?;
-        let sent = send(&self.outbox, tickets, now).await;
+        let batch = self.receiver.try_recv().ok()?;
+        let sent = send(&self.outbox, batch, now).await;
         Some(
             self.outbox
                 .mark(&sent.published, now)
@@ -150,8 +155,8 @@ impl Dispatcher {
 }
 
 /// Publishes a batch; its marks follow later.
-async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
-    let sent = outbox.send_fresh(tickets, now).await;
+async fn send(outbox: &Outbox, (tickets, written_at): FreshBatch, now: Now) -> SendOutcome {
+    let sent = outbox.send_fresh(tickets, written_at, now).await;
     if !sent.published.is_empty() {
         fault::point("scheduler.published");
     }

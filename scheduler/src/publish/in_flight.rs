@@ -56,7 +56,8 @@ impl InFlightSends {
     ) {
         let send = InFlightSend { destination, tickets: tickets.len(), drained };
         let outbox = Arc::clone(outbox);
-        let task = self.tasks.spawn(async move { outbox.send(&tickets, now).await });
+        let read_at = std::time::Instant::now();
+        let task = self.tasks.spawn(async move { outbox.send(&tickets, read_at, now).await });
         self.under_way.insert(task.id(), send);
     }
 

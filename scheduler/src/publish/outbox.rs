@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use sexton_broker::{Link, PoolName, PublishError, Publisher};
 use sexton_engine::outbox::{self, MARK_TIMEOUT, PublishedTicket};
 use sexton_model::flow_control::{Destination, FlowControl};
-use sexton_model::id::ExecutionId;
+use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::log_throttle::LogThrottle;
+use sexton_model::state::State;
 use sexton_service::clock;
+use sexton_service::metrics::table;
 use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::timeout;
@@ -97,13 +99,18 @@ impl Outbox {
     /// Publishes tickets for the first time, like [`Self::send`], but leaves those for a queue that has
     /// recently refused others to the relay: the queue would refuse them as well, or, if it is silent, delay
     /// the others of the batch.
-    pub async fn send_fresh(&self, mut tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
+    pub async fn send_fresh(
+        &self,
+        mut tickets: Vec<UnpublishedTicket>,
+        read_at: Instant,
+        now: Now,
+    ) -> SendOutcome {
         let count = tickets.len();
         {
             let flow = self.flow();
             tickets.retain(|unpublished| !flow.is_limited(&unpublished.destination()));
         }
-        let mut sent = self.send(&tickets, now).await;
+        let mut sent = self.send(&tickets, read_at, now).await;
         sent.left_to_relay = count - tickets.len();
         let mut flow = self.flow();
         for RefusedTicket { destination, .. } in &sent.refused {
@@ -113,8 +120,13 @@ impl Outbox {
         sent
     }
 
-    /// Publishes tickets with confirms, without marking them.
-    pub async fn send(&self, tickets: &[UnpublishedTicket], now: Now) -> SendOutcome {
+    /// Publishes tickets with confirms, without marking them. `read_at` is when their rows were read.
+    pub async fn send(
+        &self,
+        tickets: &[UnpublishedTicket],
+        read_at: Instant,
+        now: Now,
+    ) -> SendOutcome {
         if tickets.is_empty() {
             return SendOutcome::default();
         }
@@ -126,14 +138,19 @@ impl Outbox {
             let batch = tickets.iter().map(|one| outbox::publication(namespace, one, dated));
             self.publisher.publish(batch.collect()).await
         };
+        let began = Instant::now();
         // The confirms that arrived before the timeout are lost; the relay publishes these tickets again.
         let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
             return SendOutcome { unknown: tickets.len(), ..SendOutcome::default() };
         };
+        table::PUBLISH_CONFIRM.observe([], began.elapsed());
         let mut sent = SendOutcome::default();
         for (unpublished, answer) in tickets.iter().zip(answers) {
             match answer {
-                Ok(()) => sent.published.push(outbox::published(unpublished)),
+                Ok(()) => {
+                    observe_lag(unpublished, read_at);
+                    sent.published.push(outbox::published(unpublished));
+                }
                 Err(PublishError::Unavailable { .. }) => sent.unknown += 1,
                 Err(error) => {
                     self.log_refusal(unpublished, &error);
@@ -169,5 +186,14 @@ impl Outbox {
                 "a ticket stays unpublished, because the broker did not take it: {error}"
             );
         }
+    }
+}
+
+/// Records how long after it was due an execution's first ticket is in its queue.
+fn observe_lag(unpublished: &UnpublishedTicket, read_at: Instant) {
+    if unpublished.state == State::Pending && unpublished.ticket.attempt == AttemptNumber::FIRST {
+        let due_in = unpublished.due_in.to_std().unwrap_or_default();
+        let overdue = (-unpublished.due_in).to_std().unwrap_or_default();
+        table::FIRING_LAG.observe([], (read_at.elapsed() + overdue).saturating_sub(due_in));
     }
 }

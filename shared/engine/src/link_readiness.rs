@@ -1,10 +1,11 @@
-//! Shows a link to the broker in `/readyz`. The link itself logs its outages.
+//! Shows a link to the broker in `/readyz` and in the metrics. The link itself logs its outages.
 
 use std::convert::Infallible;
 
 use sexton_broker::{Link, LinkState};
 use sexton_service::clock;
 use sexton_service::health::Condition;
+use sexton_service::metrics::table;
 
 /// Keeps `condition` equal to the link's state. Never returns: the caller detects a link that has failed for
 /// good with [`Link::failed`].
@@ -15,6 +16,8 @@ use sexton_service::health::Condition;
 pub async fn mirror_link(link: &Link, condition: &Condition) -> Infallible {
     let mut state = link.state();
     loop {
+        let is_up = matches!(&*state.borrow(), LinkState::Up { .. });
+        table::BROKER_CONNECTED.set([condition.name()], f64::from(u8::from(is_up)));
         match &*state.borrow_and_update() {
             LinkState::Up { .. } => condition.ready(clock::now()),
             LinkState::Down { reason } => {

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use sexton_model::retry::{AttemptEnd, Decision, LOST, RetryPolicy, decide};
+use sexton_service::metrics::table;
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::{Now, Store, StoreError};
 
@@ -50,5 +51,6 @@ pub async fn settle(
     let ended = lost_attempts::settle(store, grounds, &lost, now).await?;
     let ended: HashSet<_> = ended.into_iter().collect();
     lost.retain(|(lost, _)| ended.contains(&lost.execution_id));
+    table::LEASES_LOST.add([], lost.len() as u64);
     Ok(lost)
 }

@@ -1,12 +1,14 @@
-//! `/livez` and `/readyz`, for orchestrators and operators.
+//! `/livez`, `/readyz` and `/metrics`, for orchestrators, operators and Prometheus.
 //!
 //! - `GET /readyz`: 200 if every [`Condition`] holds and the program is not stopping, else 503; the body lists the
 //!   conditions, why they do not hold and since when.
 //! - `GET /livez`: 200 unless a loop has been silent for too long, else 503; the body names it.
 //!
-//! Answers are JSON. The server stays up through a shutdown, so that a program that finishes its work does not look
+//! - `GET /metrics`: the process's [metrics](crate::metrics).
+//!
+//! The first two answer JSON. The server stays up through a shutdown, so that a program that finishes its work does not look
 //! hung. Connections are few, short and answer one request each; the answers come from memory, so requests cost the
-//! program nothing. It uses hyper directly: two paths need no router, and timeouts and limits are set on hyper in any
+//! program nothing. It uses hyper directly: three paths need no router, and timeouts and limits are set on hyper in any
 //! case.
 
 mod liveness;
@@ -26,6 +28,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::metrics;
 
 pub use liveness::{Heartbeat, Liveness};
 pub use readiness::{Condition, Readiness};
@@ -145,14 +149,21 @@ fn answer(method: &Method, path: &str, health: &Health, now: Instant) -> Respons
             let report = health.readiness.report(health.stopping.is_cancelled());
             json(status(report.ready), &report)
         }
-        ("/livez" | "/readyz", _) => {
+        ("/metrics", &Method::GET) => {
+            let mut response = Response::new(metrics::encode());
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(metrics::CONTENT_TYPE));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            response
+        }
+        ("/livez" | "/readyz" | "/metrics", _) => {
             let error = serde_json::json!({"error": "only GET is answered here"});
             let mut response = json(StatusCode::METHOD_NOT_ALLOWED, &error);
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
             response
         }
         _ => {
-            let error = serde_json::json!({"error": "only /livez and /readyz are here"});
+            let error = serde_json::json!({"error": "only /livez, /readyz and /metrics are here"});
             json(StatusCode::NOT_FOUND, &error)
         }
     }

@@ -5,7 +5,8 @@
 //! - [`arguments`]: the command line of the programs that are configured only by the environment.
 //! - [`telemetry`]: logs on standard error.
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
-//! - [`health`]: `/livez` and `/readyz`.
+//! - [`health`]: `/livez`, `/readyz` and `/metrics`.
+//! - [`metrics`]: what is counted, and the registry that `/metrics` answers.
 //! - [`reachability`]: logs an unreachable server once, once a minute, and once when it is back.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod fault;
 pub mod health;
 pub mod lifecycle;
+pub mod metrics;
 pub mod reachability;
 pub mod settings;
 pub mod telemetry;

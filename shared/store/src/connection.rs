@@ -43,6 +43,8 @@ pub struct StoreOptions {
     pub statement_timeout: Duration,
     /// The operator's origin for the audit: host, process, terminal.
     pub from_where: Option<String>,
+    /// Called after each begin of a transaction, with how long it took: the wait for a connection, and the BEGIN.
+    pub on_begin: Option<fn(Duration)>,
 }
 
 impl StoreOptions {
@@ -56,6 +58,7 @@ impl StoreOptions {
             acquire_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
             from_where: None,
+            on_begin: None,
         }
     }
 
@@ -76,6 +79,7 @@ pub struct Store {
 #[derive(Debug)]
 struct ConnectSettings {
     session: SessionSettings,
+    on_begin: Option<fn(Duration)>,
     /// Of connections that are no part of the pool.
     direct: PgConnectOptions,
     /// Whether these do not go the pool's way.
@@ -113,7 +117,8 @@ impl Store {
             .after_release(|connection, _| Box::pin(ping_with_timeout(connection)))
             .connect_lazy_with(connect);
         let has_direct_url = options.direct_url.is_some();
-        let connect = ConnectSettings { session: settings, direct, has_direct_url };
+        let on_begin = options.on_begin;
+        let connect = ConnectSettings { session: settings, on_begin, direct, has_direct_url };
         Ok(Self { pool, connect: Arc::new(connect) })
     }
 
@@ -130,6 +135,10 @@ impl Store {
     /// How connections are made that are no part of the pool: without a pooler in between, where there is another way.
     pub fn direct_options(&self) -> PgConnectOptions {
         self.connect.direct.clone()
+    }
+
+    pub(crate) fn on_begin(&self) -> Option<fn(Duration)> {
+        self.connect.on_begin
     }
 
     /// A place for one connection that is nobody else's.

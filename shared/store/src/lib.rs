@@ -26,6 +26,7 @@ pub mod flows;
 pub mod foreign;
 pub mod jobs;
 pub mod ledger;
+pub mod ledger_check;
 pub mod lock_holder;
 pub mod lock_keys;
 pub mod locks;
@@ -50,7 +51,7 @@ pub use connection::dedicated as dedicated_connection;
 pub use connection::{Store, StoreOptions, exclusive_lock, scratch, timeout};
 pub use error::StoreError;
 pub use firing::{catch_up, cursors, gaps};
-pub use platform::{doctor, incidents, instances, measurement, offers, status};
+pub use platform::{doctor, incidents, instances, measurement, offers, readings, status};
 pub use schema::{grants, roles};
 pub use tickets::{reconcile, relay, waiters};
 

@@ -5,4 +5,5 @@ pub mod incidents;
 pub mod instances;
 pub mod measurement;
 pub mod offers;
+pub mod readings;
 pub mod status;

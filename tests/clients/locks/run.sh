@@ -36,8 +36,9 @@ python() {
 }
 
 java() {
-    use_jars 'libpostgresql-jdbc-java=42.5.5*' 'the driver for Java'
-    path=$folder/jars/usr/share/java/postgresql.jar${SHEDLOCK_JARS:+:$SHEDLOCK_JARS}
+    need javac
+    use_packages 'libpostgresql-jdbc-java=42.5.5*' 'the driver for Java'
+    path=$folder/packages/usr/share/java/postgresql.jar${SHEDLOCK_JARS:+:$SHEDLOCK_JARS}
     wanted=$(cksum "$here"/java/*.java "$here"/java/library/*.java; echo "$path")
     if outdated "$wanted" built; then
         rm -rf "$folder/classes"

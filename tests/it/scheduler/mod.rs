@@ -15,6 +15,7 @@ mod day_rules;
 mod dispatching;
 mod failure_pause;
 mod ledger;
+mod ledger_check;
 mod pruning;
 mod reconciling;
 mod refused_tickets;

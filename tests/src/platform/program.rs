@@ -111,11 +111,16 @@ impl Program {
         bail!("{} is not ready after {READY_DEADLINE:?}: {last}\n{}", self.name, self.tail())
     }
 
-    /// What it answers to `path`, `/livez` or `/readyz`: whether that is yes, and the body; `None`: it
-    /// does not answer.
+    /// What it answers to `path`, `/livez`, `/readyz` or `/metrics`: whether the status is 200, and the response;
+    /// `None`: it does not answer.
     pub async fn ask(&self, path: &str) -> Option<(bool, String)> {
         let log = self.log();
         readiness::ask(readiness::address(&log)?, path).await.ok()
+    }
+
+    /// Where it answers health checks and metrics, once it has logged that.
+    pub fn health_address(&self) -> Option<String> {
+        readiness::address(&self.log()).map(ToOwned::to_owned)
     }
 
     /// SIGKILL, and waits until the process is gone. Does nothing if it has ended.

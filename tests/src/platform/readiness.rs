@@ -13,8 +13,8 @@ const ADDRESS_FOLLOWS: &str = "health is answered on http://";
 /// The program answers from its memory.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(2);
 
-/// An answer is a status line, three headers and a few conditions.
-const ANSWER_MAX_BYTES: u64 = 16 * 1024;
+/// Metrics are longest: some thousand series.
+const ANSWER_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The address that a program has logged.
 pub(super) fn address(log: &str) -> Option<&str> {
@@ -23,7 +23,7 @@ pub(super) fn address(log: &str) -> Option<&str> {
     Some(&after[..end])
 }
 
-/// Requests `path` (`/readyz` or `/livez`); returns whether the response's status is 200, and the response.
+/// Requests `path` (`/readyz`, `/livez` or `/metrics`); returns whether the response's status is 200, and the response.
 pub(super) async fn ask(address: &str, path: &str) -> io::Result<(bool, String)> {
     let asking = async {
         let mut stream = TcpStream::connect(address).await?;

@@ -9,11 +9,12 @@
 //! nothing.
 
 mod completion;
+mod end_log;
 mod lease_renewer;
 mod lock;
 pub(crate) mod outcome;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sexton_engine::outbox;
@@ -21,6 +22,7 @@ use sexton_guard::Held;
 use sexton_model::result::check;
 use sexton_model::retry::{Decision, decide};
 use sexton_model::state::State;
+use sexton_service::metrics::table;
 use sexton_service::{clock, fault};
 use sexton_store::lease::AttemptFence;
 use sexton_store::open::Opened;
@@ -29,6 +31,7 @@ use sexton_store::tickets::UnpublishedTicket;
 use tokio::sync::watch;
 
 use self::completion::{CompletionOutcome, complete};
+use self::end_log::{count_end, count_start, log_end};
 use self::lease_renewer::{lease_end, renew_lease};
 use self::lock::{has_transaction, release, run_with_lock};
 use self::outcome::{AttemptOutcome, attempt_outcome, sanitise};
@@ -55,9 +58,12 @@ pub(crate) async fn run(
         attempt.number = opened.attempt.get(),
         "attempt opened"
     );
+    count_start(opened);
     let recorder = Recorder::new(OutputLimits::default(), context.mask.clone());
     let streamed = context.streaming.stream(held(opened), &recorder);
+    let began = Instant::now();
     let (end, mut lock) = run_task(context, opened, sent, cancels, &recorder).await;
+    table::ATTEMPT_DURATION.observe([&opened.pool, &opened.task_type], began.elapsed());
     if !has_transaction(&end) {
         release(opened, lock.take()).await;
     }
@@ -312,6 +318,9 @@ async fn record_late_end(context: &Context, opened: &Opened, outcome: &str) {
     if was_taken {
         fault::point("worker.late");
     }
+    if was_taken || outcome == LEASE_LOST {
+        count_end(opened, "lost");
+    }
     let message = if was_taken {
         "an attempt ended here after it had been taken from this worker; nothing follows from it"
     } else if outcome == LEASE_LOST {
@@ -326,56 +335,4 @@ async fn record_late_end(context: &Context, opened: &Opened, outcome: &str) {
         attempt.outcome = outcome,
         "{message}"
     );
-}
-
-fn log_end(opened: &Opened, attempt_outcome: &AttemptOutcome, state: State, verdict: &Decision) {
-    let (job, id, attempt) = (&opened.job, opened.execution_id, opened.attempt.get());
-    let error = attempt_outcome.error_for(verdict);
-    let reason = error.as_ref().map_or("", |(_, message)| message.as_str());
-    match (state, verdict) {
-        (State::Retrying, Decision::Retry { after, used }) if attempt_outcome.is_snooze() => {
-            tracing::info!(
-                job.name = job,
-                execution.id = %id,
-                attempt.number = attempt,
-                snooze.count = used.snoozes,
-                "attempt {attempt} of {job} was too early; the next is due in {} ms",
-                after.as_millis()
-            );
-        }
-        (State::Retrying, Decision::Retry { after, .. }) if attempt_outcome.waits_for_lock() => {
-            tracing::info!(
-                job.name = job,
-                execution.id = %id,
-                attempt.number = attempt,
-                "attempt {attempt} of {job} did not begin ({reason}); the next is due in {} ms",
-                after.as_millis()
-            );
-        }
-        (State::Skipped, _) => tracing::info!(
-            job.name = job,
-            execution.id = %id,
-            attempt.number = attempt,
-            execution.skip_reason = reason,
-            "skipped execution {id} of {job}: {reason}"
-        ),
-        (State::Retrying, Decision::Retry { after, used }) => tracing::warn!(
-            job.name = job,
-            execution.id = %id,
-            attempt.number = attempt,
-            attempt.outcome = attempt_outcome.outcome,
-            retry.used = used.retries,
-            "attempt {attempt} of {job} ended badly ({reason}); the next is due in {} ms",
-            after.as_millis()
-        ),
-        // `publish` logs a parked execution, once its ticket is published.
-        (State::Failed, _) => {}
-        _ => tracing::info!(
-            job.name = job,
-            execution.id = %id,
-            attempt.number = attempt,
-            "attempt {attempt} of {job}: {}",
-            state.as_str()
-        ),
-    }
 }

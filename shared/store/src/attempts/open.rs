@@ -67,6 +67,8 @@ pub struct Opened {
     pub token: OpenToken,
     /// The job's name.
     pub job: String,
+    /// The pool in which it runs.
+    pub pool: String,
     /// Selects the catalogue's entry.
     pub task_type: String,
     /// Handed to the task.
@@ -79,6 +81,8 @@ pub struct Opened {
     pub idempotency_key: String,
     /// Handed to the task.
     pub scheduled_for: DateTime<Utc>,
+    /// When it was due; `None`: not known.
+    pub due_at: Option<DateTime<Utc>>,
     /// By the database's clock.
     pub started_at: DateTime<Utc>,
     /// The longest run.
@@ -125,7 +129,7 @@ pub async fn open(
         OpenedRow,
         r#"-- open_attempts
         WITH l AS MATERIALIZED (
-            SELECT e.id, r.token, e.state AS was,
+            SELECT e.id, r.token, e.state AS was, e.next_attempt_at AS due_at,
                    -- Of firings only: triggers and tasks of other programs have other keys. One that was
                    -- begun, or failed and was requeued, has a higher number.
                    j.stale_after_ms IS NOT NULL AND e.state = 'pending' AND e.attempt = 1 AND NOT e.own_key
@@ -166,7 +170,7 @@ pub async fn open(
                 max_crashes = l.crashes,
                 cancel_requested = e.cancel_requested AND l.was <> 'failed'
             FROM l WHERE e.id = l.id
-            RETURNING e.id, e.job_id, e.attempt, e.asks_about, e.execution_key, e.task_type, e.target, e.params,
+            RETURNING e.id, e.job_id, e.pool, l.due_at, e.attempt, e.asks_about, e.execution_key, e.task_type, e.target, e.params,
                       e.idempotency_key, e.scheduled_for, e.started_at, e.finished_at, e.retries_used,
                       e.timeouts_used, e.crashes_used, e.snoozes_used, e.max_crashes, l.was, l.stale, l.token,
                       l.job_name, l.timeout_ms, l.max_retries, l.max_timeouts, l.retry_delay_ms,
@@ -185,7 +189,7 @@ pub async fn open(
                    WHERE ae.id = u.asks_about), job_name) END AS "job_name!",
                CASE WHEN asks_about IS NULL THEN execution_key ELSE coalesce((
                    SELECT ae.execution_key FROM sexton.executions ae WHERE ae.id = u.asks_about), execution_key) END
-                   AS "execution_key!", task_type AS "task_type!", target, params AS "params!",
+                   AS "execution_key!", pool AS "pool!", due_at, task_type AS "task_type!", target, params AS "params!",
                idempotency_key AS "idempotency_key!",
                scheduled_for AS "scheduled_for!", coalesce(started_at, finished_at) AS "started_at!",
                timeout_ms AS "timeout_ms!", lease_ms AS "lease_ms!", retries_used AS "retries_used!",
@@ -236,7 +240,7 @@ pub async fn recover(
                          WHERE ae.id = e.asks_about), j.deleted_name, j.name) AS "job_name!",
                coalesce((SELECT ae.execution_key FROM sexton.executions ae WHERE ae.id = e.asks_about),
                         e.execution_key) AS "execution_key!",
-               e.task_type, e.target, e.params, e.idempotency_key, e.scheduled_for,
+               e.pool, NULL::timestamptz AS due_at, e.task_type, e.target, e.params, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
                -- As it was opened, since that is what it is judged by, whatever the job says by now.
                coalesce(e.lease_ms, j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,

@@ -36,10 +36,14 @@ impl Store {
     /// the library would return a connection with an open transaction to the pool, and statements that others run on
     /// that connection and believe committed would be rolled back with it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
-        let pool = self.pool().clone();
+        let (pool, requested) = (self.pool().clone(), Instant::now());
         let transaction =
             tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
-        transaction.await.unwrap_or(Err(Error::WorkerCrashed))
+        let begun = transaction.await.unwrap_or(Err(Error::WorkerCrashed));
+        if let Some(on_begin) = self.on_begin() {
+            on_begin(requested.elapsed());
+        }
+        begun
     }
 }
 

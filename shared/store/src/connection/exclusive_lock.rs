@@ -27,6 +27,8 @@ pub enum ExclusiveTask {
     Retention,
     /// Updating the counts of failure groups.
     FailureAggregation,
+    /// Looking for firings without a record.
+    LedgerCheck,
 }
 
 impl ExclusiveTask {
@@ -35,12 +37,13 @@ impl ExclusiveTask {
             Self::Sweep => 1,
             Self::Retention => 2,
             Self::FailureAggregation => 3,
+            Self::LedgerCheck => 4,
         }
     }
 
     /// Returns the task of a key's second half.
     pub(crate) fn of_key(key: i32) -> Option<Self> {
-        [Self::Sweep, Self::Retention, Self::FailureAggregation]
+        [Self::Sweep, Self::Retention, Self::FailureAggregation, Self::LedgerCheck]
             .into_iter()
             .find(|task| task.key() == key)
     }
@@ -51,6 +54,7 @@ impl ExclusiveTask {
             Self::Sweep => "a sweep of the failed queue",
             Self::Retention => "retention",
             Self::FailureAggregation => "the counts of failure groups",
+            Self::LedgerCheck => "the ledger check",
         }
     }
 }

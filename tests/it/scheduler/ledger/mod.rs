@@ -13,6 +13,7 @@ use sexton_operations::job_names::find_including_deleted;
 use sexton_operations::ledger::{FiringSelector, explain};
 use sexton_operations::paging::{Cursor, PagedList};
 use sexton_scheduler::background_loop::BackgroundLoop;
+use sexton_scheduler::maintenance::ledger_check::LedgerCheck;
 use sexton_store::backfill::{self, Backfill};
 use sexton_store::jobs::{Apply, Delete, apply, delete, pause, resume};
 use sexton_store::operator::AuditContext;
@@ -217,6 +218,12 @@ impl<'a> History<'a> {
         }
     }
 
+    /// The ledger check finds a record of everything that cursors have passed.
+    async fn has_no_unaccounted_firing(&self, seed: u64) {
+        let checked = LedgerCheck::new(self.f.store()).run_once(Some(self.now)).await.unwrap();
+        assert_eq!(checked.unaccounted, 0, "story {seed}: {checked:?}");
+    }
+
     fn horizon(&self) -> DateTime<Utc> {
         self.now + TimeDelta::minutes(10)
     }
@@ -290,6 +297,7 @@ async fn every_firing_of_a_random_history_has_the_disposition_that_a_walk_gives_
         let mut history = History::begin(&f, seed).await;
         for _ in 0..STEPS {
             history.step().await;
+            history.has_no_unaccounted_firing(seed).await;
         }
         history.explains_what_happened(seed).await;
         // `explain` finds a deleted job by its name.

@@ -25,7 +25,7 @@ pub(crate) static SHUTDOWN_GRACE_MS: Setting<Milliseconds> = Setting {
 pub(crate) static HEALTH_ADDR: Setting<Address> = Setting {
     about: SettingInfo {
         name: "HEALTH_ADDR",
-        meaning: "The address of `/livez` and `/readyz`. Port 0 takes a free port, which the log \
+        meaning: "The address of `/livez`, `/readyz` and `/metrics`. Port 0 takes a free port, which the log \
                   names.",
         unit: "address",
         fallback: Fallback::Text("127.0.0.1:0"),

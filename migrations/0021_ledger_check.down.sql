@@ -1,0 +1,1 @@
+DROP TABLE sexton.unaccounted_firings, sexton.ledger_checks;

@@ -1,0 +1,130 @@
+//! Reads the values of the whole platform that every scheduler answers at `/metrics`.
+//!
+//! Every replica reads, because a scraper must find the same values on each of them. A round that fails leaves the last
+//! values, which are answered for two minutes.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sexton_model::failures::GroupState;
+use sexton_service::fault;
+use sexton_service::metrics::table;
+use sexton_store::readings::{self, PlatformReading};
+use sexton_store::status::{self, Overview, PoolCounts};
+use sexton_store::timeout::with_timeout;
+use sexton_store::{Now, Store};
+
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+
+const READ_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The loop that reads them.
+#[derive(Debug)]
+pub struct PlatformMetrics {
+    store: Store,
+    requeues: Mutex<Option<Requeues>>,
+}
+
+/// The requeues that were counted so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requeues {
+    /// The last row of the audit that was counted.
+    last_action: i64,
+    single: f64,
+    bulk: f64,
+    hand: f64,
+}
+
+impl PlatformMetrics {
+    /// Creates the loop, whose first round runs at once.
+    pub const fn new(store: Store) -> Self {
+        Self { store, requeues: Mutex::new(None) }
+    }
+
+    async fn count_requeues(&self) -> Result<Requeues, LoopError> {
+        let counted = *self.requeues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requeues = if let Some(requeues) = counted {
+            requeues
+        } else {
+            // What was requeued before this process began is not its to count.
+            let last_action =
+                with_timeout(QUERY_TIMEOUT, readings::last_action(&self.store)).await?;
+            Requeues { last_action, ..Requeues::default() }
+        };
+        let counting = readings::count_requeues(&self.store, requeues.last_action);
+        let (last_action, counts) = with_timeout(QUERY_TIMEOUT, counting).await?;
+        requeues.last_action = last_action;
+        for (how, count) in counts {
+            let sum = match how.as_str() {
+                "bulk" => &mut requeues.bulk,
+                "hand_requeue" => &mut requeues.hand,
+                _ => &mut requeues.single,
+            };
+            *sum += count as f64;
+        }
+        *self.requeues.lock().unwrap_or_else(PoisonError::into_inner) = Some(requeues);
+        Ok(requeues)
+    }
+}
+
+impl BackgroundLoop for PlatformMetrics {
+    const NAME: &'static str = "metrics";
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = ();
+
+    async fn run_once(&self, now: Now) -> Result<(), LoopError> {
+        let overview = with_timeout(QUERY_TIMEOUT, status::overview(&self.store, now)).await?;
+        set_tickets(&overview);
+        set_pools(&with_timeout(QUERY_TIMEOUT, status::pools(&self.store, now)).await?);
+        set_reading(&with_timeout(QUERY_TIMEOUT, readings::read(&self.store, now)).await?);
+        let requeues = self.count_requeues().await?;
+        table::REQUEUED.set(vec![
+            (["single"], requeues.single),
+            (["bulk"], requeues.bulk),
+            (["hand"], requeues.hand),
+        ]);
+        Ok(())
+    }
+
+    fn pause(&self, (): &()) -> Pause {
+        Pause::AtMost(fault::test_override(READ_INTERVAL, "METRICS_INTERVAL_MS"))
+    }
+}
+
+fn set_tickets(overview: &Overview) {
+    let oldest_ms = overview.oldest_unpublished_ms.unwrap_or(0);
+    table::UNPUBLISHED_TICKETS.set(vec![([], overview.unpublished as f64)]);
+    table::UNPUBLISHED_TICKET_OLDEST.set(vec![([], oldest_ms as f64 / 1_000.0)]);
+}
+
+fn set_pools(pools: &[PoolCounts]) {
+    let states = pools.iter().flat_map(|pool| {
+        [
+            ("pending", pool.pending),
+            ("waiting", pool.waiting),
+            ("running", pool.running),
+            ("retrying", pool.retrying),
+        ]
+        .map(|(state, count)| ([pool.pool.as_str(), state], count as f64))
+    });
+    table::EXECUTIONS.set(states.collect());
+    let oldest = |pool: &PoolCounts| pool.oldest_due_ms.unwrap_or(0) as f64 / 1_000.0;
+    table::DUE_OLDEST.set(pools.iter().map(|pool| ([pool.pool.as_str()], oldest(pool))).collect());
+    let slots = pools.iter().map(|pool| ([pool.pool.as_str()], pool.slots as f64));
+    table::POOL_SLOTS.set(slots.collect());
+}
+
+fn set_reading(reading: &PlatformReading) {
+    table::CATCH_UP_HELD_JOBS.set(vec![([], reading.held_jobs as f64)]);
+    table::UNACCOUNTED_FIRINGS.set(vec![([], reading.unaccounted_firings as f64)]);
+    table::LEDGER_CHECK_AGE.set(vec![([], reading.ledger_check_age_s)]);
+    let failed = reading.failed.iter().map(|one| ([one.pool.as_str()], one.failed as f64));
+    table::FAILED.set(failed.collect());
+    let oldest = reading.failed.iter().map(|one| ([one.pool.as_str()], one.oldest_s));
+    table::FAILED_OLDEST.set(oldest.collect());
+    let groups = GroupState::ALL.map(|state| {
+        let found = reading.groups.iter().filter(|(found, _)| *found == state);
+        ([state.as_str()], found.map(|(_, count)| *count).sum::<i64>() as f64)
+    });
+    table::FAILED_GROUPS.set(groups.to_vec());
+}
