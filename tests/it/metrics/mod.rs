@@ -1,6 +1,7 @@
 //! What the programs answer at `/metrics`, against the rows that they are about, and through a real Prometheus.
 
 mod prometheus;
+mod rules;
 mod scrape;
 
 use std::collections::BTreeMap;
