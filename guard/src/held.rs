@@ -79,8 +79,8 @@ impl Held {
         &self.lost
     }
 
-    /// Whether the lock is not certain any more. In a process that was frozen this says so before the signal fires; not so if its
-    /// whole host was suspended, since the clock of a process does not count that time.
+    /// Whether the lock is not certain any more. In a process that was frozen, or whose host was suspended, this says so before
+    /// the signal fires.
     pub fn is_lost(&self) -> bool {
         self.lost.is_cancelled() || self.lease.is_over()
     }

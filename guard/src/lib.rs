@@ -52,6 +52,7 @@ mod held;
 mod key;
 mod lease;
 mod lock_row;
+mod moment;
 mod pooler;
 mod run;
 mod table_problems;

@@ -90,12 +90,11 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use tokio::time::Instant;
-
     use super::*;
     use crate::error::ReleaseError;
     use crate::held::{Release, Releasing};
     use crate::lease::Lease;
+    use crate::moment::Moment;
 
     type Events = Arc<Mutex<Vec<&'static str>>>;
 
@@ -131,7 +130,7 @@ mod tests {
     fn held(is_lost: bool) -> (Held, Events) {
         let events = Events::default();
         let lock = Recorded { events: Arc::clone(&events), is_lost };
-        let lease = Lease::new(Instant::now(), Duration::from_hours(1));
+        let lease = Lease::new(Moment::now(), Duration::from_hours(1));
         (Held::new(CancellationToken::new(), lease, Box::new(lock)), events)
     }
 
@@ -164,7 +163,7 @@ mod tests {
     async fn work_takes_no_step_when_its_lease_is_over() {
         let events = Events::default();
         let lock = Recorded { events: Arc::clone(&events), is_lost: true };
-        let lease = Lease::new(Instant::now(), Duration::ZERO);
+        let lease = Lease::new(Moment::now(), Duration::ZERO);
         let held = Held::new(CancellationToken::new(), lease, Box::new(lock));
         let work = async { panic!("the work takes a step") };
         assert_eq!(run(held, |_| work, |(): &()| End::Succeeded).await, Run::Lost);

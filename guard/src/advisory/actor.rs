@@ -14,6 +14,7 @@ use super::times;
 use crate::error::{LockError, ReleaseError};
 use crate::held::Held;
 use crate::key::Key;
+use crate::moment::Moment;
 
 /// The task's state.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl Actor {
         options: PgConnectOptions,
         commands: mpsc::UnboundedReceiver<Command>,
         session: Session,
-        connected_at: Instant,
+        connected_at: Moment,
     ) -> Self {
         let live = Some(Live::new(session, 1, connected_at));
         Self { options, commands, live, sessions: 1, failed: None }
@@ -77,8 +78,8 @@ impl Actor {
     async fn ping(&mut self) {
         self.lose_if_expired();
         let Some(live) = &mut self.live else { return };
-        let sent_at = Instant::now();
-        match live.session.ping(live.deadline(sent_at)).await {
+        let sent_at = Moment::now();
+        match live.session.ping(live.deadline()).await {
             Ok(()) => live.lease.renew(sent_at),
             Err(Failure::Refused(error)) => self.lose(&error.to_string()),
             Err(Failure::Lost(why)) => self.lose(&why),
@@ -132,8 +133,8 @@ impl Actor {
 
     async fn take_on_session(&mut self, request: &Acquire) -> Result<bool, Failure> {
         let Some(live) = &mut self.live else { return Err(Failure::Lost("closed".to_owned())) };
-        let sent_at = Instant::now();
-        let deadline = live.deadline(sent_at);
+        let sent_at = Moment::now();
+        let deadline = live.deadline();
         let taken = match (request.key, request.tick) {
             (Key::Number(key), Some(tick)) => live.session.try_tick(key, tick, deadline).await,
             (key, _) => live.session.try_lock(key, deadline).await,
@@ -151,7 +152,7 @@ impl Actor {
     /// A session's lock outlives the statement that failed behind it.
     async fn release_after_refusal(&mut self, key: Key) {
         let Some(live) = &mut self.live else { return };
-        let deadline = live.deadline(Instant::now());
+        let deadline = live.deadline();
         if let Err(failure) = live.session.unlock(key, deadline).await {
             self.lose(&format!("{failure:?}"));
         }
@@ -181,8 +182,8 @@ impl Actor {
     async fn release_current(&mut self, request: &ReleaseLock) -> Result<(), ReleaseError> {
         let Some(live) = &mut self.live else { return Err(ReleaseError::Lost) };
         let key = request.key;
-        let sent_at = Instant::now();
-        let deadline = live.deadline(sent_at);
+        let sent_at = Moment::now();
+        let deadline = live.deadline();
         let mut released = match (key, request.tick) {
             (Key::Number(number), Some(tick)) => {
                 live.session.end_tick(number, tick, &request.end, deadline).await
@@ -222,7 +223,7 @@ impl Actor {
         else {
             return;
         };
-        let deadline = live.deadline(Instant::now());
+        let deadline = live.deadline();
         match live.session.end_tick(key, tick, &request.end, deadline).await {
             Ok(_) => {}
             Err(Failure::Refused(error)) => {
@@ -239,7 +240,7 @@ impl Actor {
         {
             return Err(error.repeated());
         }
-        let sent_at = Instant::now();
+        let sent_at = Moment::now();
         match Session::connect(&self.options).await {
             Ok(session) => {
                 self.sessions += 1;

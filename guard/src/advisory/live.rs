@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 use super::session::Session;
 use super::times;
 use crate::lease::Lease;
+use crate::moment::Moment;
 
 /// A session that holds the locks.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(session: Session, number: u64, sent_at: Instant) -> Self {
+    pub(super) fn new(session: Session, number: u64, sent_at: Moment) -> Self {
         let lost = CancellationToken::new();
         Self {
             session,
@@ -47,8 +48,8 @@ impl Live {
     }
 
     /// Until when a statement that is sent now has to be answered.
-    pub(super) fn deadline(&self, sent_at: Instant) -> Instant {
-        let deadline = sent_at + times::STATEMENT_TIMEOUT;
+    pub(super) fn deadline(&self) -> Instant {
+        let deadline = Instant::now() + times::STATEMENT_TIMEOUT;
         if self.held > 0 { deadline.min(self.lease.end()) } else { deadline }
     }
 }

@@ -22,6 +22,7 @@ use self::session::Session;
 use crate::error::LockError;
 use crate::held::{End, Held};
 use crate::key::Key;
+use crate::moment::Moment;
 use crate::run::{self, Run};
 
 /// The advisory locks of this process: one connection that holds as many as it needs.
@@ -37,8 +38,9 @@ use crate::run::{self, Run};
 /// that was, so the work has ended before the server frees them.
 ///
 /// **What no lock can do.** A process that stands still (`SIGSTOP`, a paused virtual machine) holds its locks while its host
-/// answers for it. If the server frees them meanwhile, the process goes on for the moment until its loss is noticed.
-/// A write to the database that must not happen then belongs under a [`TransactionLock`](crate::TransactionLock).
+/// answers for it. If the server frees them meanwhile, the work takes no further step when the process wakes; but one that
+/// was in the middle goes on, and so does what the work has started elsewhere until it learns of the loss. A write to the
+/// database that must not happen then belongs under a [`TransactionLock`](crate::TransactionLock).
 ///
 /// A runtime that its tasks block for 8 seconds sends no pings: its locks count as lost.
 #[derive(Clone, Debug)]
@@ -54,7 +56,7 @@ impl AdvisoryLocks {
     ///
     /// [`LockError::SharedSession`] behind a pooler that hands out sessions by the transaction; [`LockError::Database`].
     pub async fn connect(options: PgConnectOptions) -> Result<Self, LockError> {
-        let connected_at = Instant::now();
+        let connected_at = Moment::now();
         let session = Session::connect(&options).await?;
         let (sender, commands) = mpsc::unbounded_channel();
         tokio::spawn(Actor::new(options, commands, session, connected_at).run());

@@ -1,6 +1,6 @@
 //! The database's clock, as this process can know it without asking each time.
 //!
-//! The time of the last answer, and how long ago that is by the monotonic clock. An answer was made before it arrived, so this
+//! The time of the last answer, and how long ago that is by a clock of this host which nobody sets. An answer was made before it arrived, so this
 //! is never ahead of the database's clock by more than the two run apart between two answers.
 
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgPool;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::LockError;
+use crate::moment::Moment;
 
 /// Between two reads of the clock.
 const READ_INTERVAL: Duration = Duration::from_secs(30);
@@ -24,7 +25,7 @@ const LOGGED_STEP: TimeDelta = TimeDelta::seconds(5);
 #[derive(Debug)]
 pub(super) struct DatabaseClock {
     pool: PgPool,
-    last: Mutex<(DateTime<Utc>, Instant)>,
+    last: Mutex<(DateTime<Utc>, Moment)>,
 }
 
 impl DatabaseClock {
@@ -35,12 +36,12 @@ impl DatabaseClock {
 
     /// The time that it is there now, at least.
     pub(super) fn now(&self) -> DateTime<Utc> {
-        self.at(Instant::now())
+        self.at(Moment::now())
     }
 
-    fn at(&self, instant: Instant) -> DateTime<Utc> {
+    fn at(&self, moment: Moment) -> DateTime<Utc> {
         let (time, read_at) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = instant.saturating_duration_since(read_at);
+        let since = moment.since(read_at);
         time + TimeDelta::from_std(since).unwrap_or(TimeDelta::MAX)
     }
 
@@ -60,19 +61,19 @@ impl DatabaseClock {
 }
 
 /// The database's time, and when the answer was here.
-async fn answer(pool: &PgPool) -> Result<(DateTime<Utc>, Instant), LockError> {
+async fn answer(pool: &PgPool) -> Result<(DateTime<Utc>, Moment), LockError> {
     // As a number, and without a prepared statement: it goes through any pooler.
     let statement = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS micros";
     let reading = sqlx::raw_sql(statement).fetch_one(pool);
     let row = timeout(READ_TIMEOUT, reading)
         .await
         .map_err(|_| LockError::timed_out("reading the database's clock", READ_TIMEOUT))??;
-    let read_at = Instant::now();
+    let read_at = Moment::now();
     let micros: i64 = sqlx::Row::try_get(&row, "micros")?;
     Ok((DateTime::from_timestamp_micros(micros).unwrap_or_default(), read_at))
 }
 
-/// Follows the database's clock until `stop`. An outage leaves the monotonic clock, which is good enough for hours.
+/// Follows the database's clock until `stop`. An outage leaves the clock of the host, which is good enough for hours.
 pub(super) async fn follow(clock: std::sync::Arc<DatabaseClock>, stop: CancellationToken) {
     loop {
         tokio::select! {

@@ -9,9 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::statements;
 use super::times::Times;
 use crate::lease::Lease;
+use crate::moment::Moment;
 
 /// For a statement, within what is left of the row's time.
 pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest sleep. A timer stands still while the host is suspended, and the row does not.
+const MAX_SLEEP: Duration = Duration::from_secs(2);
 
 /// A row that is held.
 #[derive(Clone, Debug)]
@@ -25,7 +29,7 @@ pub(super) struct HeldRow {
 
 impl HeldRow {
     /// How long the row is certain, if the statement that took it was sent at `sent_at`.
-    pub(super) fn lease(&self, sent_at: Instant) -> Lease {
+    pub(super) fn lease(&self, sent_at: Moment) -> Lease {
         Lease::new(sent_at, self.times.at_most.saturating_sub(self.times.margin()))
     }
 
@@ -43,18 +47,21 @@ impl HeldRow {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = sleep_until(next.min(lease.end())) => {}
+                () = sleep_until(next.min(lease.end()).min(Instant::now() + MAX_SLEEP)) => {}
             }
-            let sent_at = Instant::now();
             let name = &self.name;
-            if sent_at >= lease.end() {
+            if lease.is_over() {
                 tracing::error!(
                     name,
                     "the lock {name} could not be extended in time; its work is cancelled"
                 );
                 break;
             }
-            match self.extend(lease.end().min(sent_at + STATEMENT_TIMEOUT)).await {
+            if Instant::now() < next {
+                continue;
+            }
+            let sent_at = Moment::now();
+            match self.extend(lease.end().min(Instant::now() + STATEMENT_TIMEOUT)).await {
                 Ok(true) => {
                     lease.renew(sent_at);
                     next = lease.after(self.times.extend_interval());

@@ -2,13 +2,14 @@
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::keep_alive::{HeldRow, STATEMENT_TIMEOUT};
 use super::statements;
 use crate::error::ReleaseError;
 use crate::held::{End, Held, Release, Releasing};
+use crate::moment::Moment;
 
 /// A row that is held, until it is dropped.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ struct AliveRow {
 }
 
 impl RowLock {
-    pub(super) fn held(row: HeldRow, sent_at: Instant) -> Held {
+    pub(super) fn held(row: HeldRow, sent_at: Moment) -> Held {
         let (lost, stop) = (CancellationToken::new(), CancellationToken::new());
         let lease = row.lease(sent_at);
         let keep_alive = row.clone().keep_alive(lease.clone(), stop.clone(), lost.clone());

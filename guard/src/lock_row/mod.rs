@@ -13,7 +13,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -24,6 +24,7 @@ use self::table::Table;
 use self::times::Times;
 use crate::error::{LockError, sqlstate};
 use crate::held::{End, Held};
+use crate::moment::Moment;
 use crate::run::{self, Run};
 
 /// Characters of the host's name in `locked_by`.
@@ -42,9 +43,9 @@ const MAX_HOST_CHARS: usize = 150;
 ///
 /// All times are the database's. Rows are never deleted: services in Java remember that a row exists, and only update it.
 ///
-/// **What it cannot do.** A process that stands still for longer than `at_most` goes on, when it wakes, for the moment until
-/// its loss is noticed, beside the next holder. A write to the database that must not happen then belongs under a
-/// [`TransactionLock`](crate::TransactionLock).
+/// **What it cannot do.** In a process that stood still for longer than `at_most` the work takes no further step; but one that
+/// was in the middle goes on, beside the next holder, and so does what the work has started elsewhere until it learns of the
+/// loss. A write to the database that must not happen then belongs under a [`TransactionLock`](crate::TransactionLock).
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -173,7 +174,7 @@ impl LockRow {
             holder: holder(),
             times: self.times,
         };
-        let sent_at = Instant::now();
+        let sent_at = Moment::now();
         let lock = statements::lock(&row.table, &row.name, &row.holder, row.times, tick);
         // A wait for a connection may outlast the caller's, and a tick that is taken then would run nowhere.
         let mut connection = row.pool.acquire().await?;
