@@ -119,8 +119,9 @@ impl Actor {
             self.connect(request.sent_at).await?;
         }
         let mut taken = self.take_on_session(request).await;
-        // A firewall may have forgotten a connection that nobody used.
-        if was_idle && matches!(taken, Err(Failure::Lost(_))) {
+        // A firewall may have forgotten a connection that nobody used. A tick is not tried again here: if the first try has
+        // taken it, the second would say that another instance has it, and nobody would run it or count it as missed.
+        if was_idle && request.tick.is_none() && matches!(taken, Err(Failure::Lost(_))) {
             self.connect(request.sent_at).await?;
             taken = self.take_on_session(request).await;
         }

@@ -81,8 +81,9 @@ impl AdvisoryLocks {
     ///
     /// # Errors
     ///
-    /// [`LockError`], within 20 seconds; no lock is held, and the tick is free. [`LockError::Tick`] where the tick is more than
-    /// 5 minutes ahead of the database's clock, or a day behind.
+    /// [`LockError`], within 20 seconds; no lock is held. The tick is free, but for [`LockError::Database`]: a call that was not
+    /// answered may have taken it. Then call again for the same tick; `None` says now that the tick may have run nowhere.
+    /// [`LockError::Tick`] where the tick is more than 5 minutes ahead of the database's clock, or a day behind.
     pub async fn try_acquire_tick(
         &self,
         key: i64,

@@ -8,6 +8,7 @@ use sexton_guard::{
     CREATE_SHEDLOCK, CronError, DistributedCron, Lock, LockError, LockRow, Statistics, Tick,
 };
 use sexton_servers::PgBouncer;
+use sexton_tests::proxy::Proxy;
 use sqlx::postgres::PgPool;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -123,15 +124,48 @@ async fn a_shutdown_gives_running_works_their_grace_and_begins_no_other() {
 #[tokio::test]
 async fn a_work_whose_lock_is_lost_is_dropped_and_counted_and_the_next_tick_runs() {
     let f = Fixture::new().await;
-    let hang = async |_: Tick| -> Result<(), String> { std::future::pending().await };
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&begun);
+    let hang = move |_: Tick| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<Result<(), String>>()
+    };
     let running = Running::start(cron(&f).job("hangs", EVERY_SECOND, Lock::advisory(KEY), hang));
-    eventually("it runs", PATIENCE, async || !f.is_free(KEY).await).await;
+    // The lock alone can be that of a call which is not answered yet: its loss is no loss of a work.
+    eventually("it runs", PATIENCE, async || begun.load(Ordering::SeqCst) == 1).await;
     let pid = holder(f.pool(), KEY).await;
     terminate(&mut f.pool().acquire().await.unwrap(), pid).await;
     let ticks = "SELECT count(*) FROM sexton.guard_ticks";
     eventually("the next tick runs", PATIENCE, async || f.count(ticks).await > 1).await;
     assert_eq!(running.statistics.job("hangs").lost, 1);
     running.task.abort();
+}
+
+/// A call takes a tick, and its answer is lost with the session: the tick runs nowhere, and no count says that another had it.
+#[tokio::test]
+async fn a_tick_whose_answer_is_lost_is_counted_as_missed_and_the_next_tick_runs() {
+    let f = Fixture::new().await;
+    let proxy = Proxy::before(f.db.url()).await.unwrap();
+    let work = async |_: Tick| Ok::<_, String>(());
+    let jobs = cron(&f).direct(proxy.url(f.db.url()).parse().unwrap()).job(
+        "works",
+        EVERY_SECOND,
+        Lock::advisory(KEY),
+        work,
+    );
+    let running = Running::start(jobs);
+    let succeeded = || running.statistics.job("works").succeeded;
+    eventually("it runs", PATIENCE, async || succeeded() > 0).await;
+    // The first statement that a session prepares is guard_try; the second session's is passed on.
+    let swallowing = proxy.swallow_answers_matching(b"sqlx_s_1\0", 1);
+    eventually("an answer is lost", PATIENCE, async || swallowing.is_over()).await;
+    let before = succeeded();
+    eventually("later ticks run", PATIENCE, async || succeeded() > before + 1).await;
+    let counts = running.stop().await.job("works");
+    assert!(counts.missed > 0 && counts.failed + counts.lost == 0, "{counts:?}");
+    assert_eq!(counts.skipped, 0, "there is no other instance: {counts:?}");
+    let unfinished = "SELECT count(*) FROM sexton.guard_ticks WHERE finished_at IS NULL";
+    assert_eq!(f.count(unfinished).await, 1, "the tick was taken");
 }
 
 #[tokio::test]
