@@ -23,6 +23,8 @@ pub enum KeysCommand {
     List(list::List),
     /// Assign a range of keys to a service, or change its range
     Assign(Assign),
+    /// Remove the range of a service that is gone, whose keys no job has
+    Remove(Remove),
     /// Find jobs without a key of their service's range, and differences between platforms
     Check(check::Check),
     /// Import ranges from a CSV or JSON file, all of them or none
@@ -42,6 +44,19 @@ pub struct Assign {
     /// Number of keys; default: 50, or the present number
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     keys: Option<u32>,
+    /// Reason, recorded in the audit log
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// The range to remove.
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// The service
+    service: String,
+    /// Show what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
@@ -70,6 +85,7 @@ pub async fn run(command: &KeysCommand, session: &Session) -> Result<(), Failure
     match command {
         KeysCommand::List(arguments) => list::run(arguments, session).await,
         KeysCommand::Assign(arguments) => assign(arguments, session).await,
+        KeysCommand::Remove(arguments) => remove(arguments, session).await,
         KeysCommand::Check(arguments) => check::run(arguments, session).await,
         KeysCommand::Import(arguments) => import(arguments, session).await,
         KeysCommand::Derive(arguments) => derive::run(arguments, session).await,
@@ -89,6 +105,22 @@ async fn assign(arguments: &Assign, session: &Session) -> Result<(), Failure> {
         return session.out.document(&document(&change));
     }
     session.out.print(line_of(&change))
+}
+
+async fn remove(arguments: &Remove, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let (dry_run, reason) = (arguments.dry_run, arguments.reason.as_deref());
+    let range =
+        lock_keys::remove(&store, &arguments.service, dry_run, &session.actor, reason).await?;
+    if session.out.is_json() {
+        let document = json!({"dry_run": dry_run, "before": range, "after": null});
+        return session.out.document(&document);
+    }
+    session.out.print(format!("- {range}"))?;
+    if dry_run {
+        session.out.print("Nothing was removed.")?;
+    }
+    Ok(())
 }
 
 async fn import(arguments: &Import, session: &Session) -> Result<(), Failure> {

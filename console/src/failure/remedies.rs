@@ -157,6 +157,7 @@ fn not_found(missing: NotFound) -> String {
             )
         }
         NotFound::LockRow(_) => format!("{text}; `sexton locks --all` shows those there are"),
+        NotFound::KeyRange(_) => format!("{text}; `sexton keys list` shows those there are"),
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),
         NotFound::UnknownMessage(id) => format!(
             "there is no unknown message {id}; `sexton unknown list --all` shows all that are known"

@@ -180,6 +180,9 @@ pub enum NotFound {
     /// A bulk.
     #[error("there is no bulk {0}")]
     Bulk(i64),
+    /// A range of lock keys, by its service.
+    #[error("{0:?} has no range of lock keys")]
+    KeyRange(String),
     /// A worker, by its name or id.
     #[error("there is no worker {0:?}")]
     Worker(String),

@@ -1,15 +1,18 @@
 //! Keys of advisory locks: what a formula makes of a name, and the registry of who has which numbers.
 
+use sexton_model::lock_key::KeyRange;
 use sexton_model::lock_key::assignment::{RangeChange, RangeRequest, Refusal};
 use sexton_model::lock_key::ranges_file::{self, RangeProblem, RangesFile};
 use sexton_model::lock_key::registry::Finding;
 use sexton_model::lock_key::{Derivation, DerivedKey, KeyFormula, RangeError};
 use sexton_service::fault;
 use sexton_store::Store;
-use sexton_store::lock_keys::{self, AssignError, AssignedRange, read_registry, server_hash};
+use sexton_store::lock_keys::{
+    self, AssignError, AssignedRange, RemoveError, read_registry, server_hash,
+};
 
 use crate::actor::Actor;
-use crate::error::{Conflict, InvalidRequest, OperationError};
+use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
 
 /// Lists the ranges whose service contains a text, by their numbers; `None`: all.
 ///
@@ -79,6 +82,35 @@ pub async fn import(
     })
 }
 
+/// Removes the range of a service, so that its numbers can be assigned again. One transaction, with its record in the audit.
+/// With `dry_run` nothing changes.
+///
+/// # Errors
+///
+/// [`OperationError::NotFound`]: the service has no range; [`Conflict`]: jobs have keys of it.
+pub async fn remove(
+    store: &Store,
+    service: &str,
+    dry_run: bool,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<KeyRange, OperationError> {
+    let removed = lock_keys::remove(store, service, dry_run, actor.because(reason), None).await;
+    let range = removed.map_err(|error| match error {
+        RemoveError::NoRange => NotFound::KeyRange(service.to_owned()).into(),
+        RemoveError::InUse { .. } => {
+            Conflict::Other(format!("{error}; delete these jobs, or give them other keys first"))
+                .into()
+        }
+        RemoveError::Locked => OperationError::Failed(error.to_string()),
+        RemoveError::Store(error) => error.into(),
+    })?;
+    if !dry_run {
+        committed();
+    }
+    Ok(range)
+}
+
 /// Finds what is wrong with the ranges and keys of a platform, and where each of `others` differs from it; they are named as
 /// given.
 ///
@@ -139,9 +171,14 @@ async fn write(
     let by = actor.because(reason);
     let changes = lock_keys::assign(store, requests, dry_run, by, None).await?;
     if !dry_run && changes.iter().any(RangeChange::is_change) {
-        fault::point("console.keys_assigned");
+        committed();
     }
     Ok(changes)
+}
+
+/// What was changed is in the database, and nobody was answered.
+fn committed() {
+    fault::point("console.keys_assigned");
 }
 
 fn describe(refusal: Refusal) -> OperationError {

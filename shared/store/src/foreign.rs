@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::firing::INITIAL_ATTEMPT;
+use crate::own_keys::FOREIGN_JOBS_LOCK;
 use crate::tickets::UnpublishedTicket;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
@@ -46,9 +47,6 @@ pub enum ClaimOutcome {
     /// [`MAX_FOREIGN_JOBS`] foreign jobs exist, none of them of this type: nothing was written.
     NoRoom,
 }
-
-/// Advisory lock that serialises the creation of foreign jobs: "sexton f" in ASCII.
-pub(crate) const FOREIGN_JOBS_LOCK: i64 = 0x7365_7874_6f6e_2066;
 
 /// Maximum number of claims in one call: if a job is deleted between two statements of a claim, the next claim
 /// creates it again.

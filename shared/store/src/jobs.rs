@@ -31,7 +31,6 @@ use crate::error::parse_column;
 use crate::firing::{day_rule, rate};
 use crate::{Store, StoreError};
 
-pub(crate) use apply::APPLY_LOCK_KEY;
 pub use apply::{Applied, Apply, ApplyError, ChangedJob, MAX_APPLIED_JOBS, apply};
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};

@@ -33,6 +33,7 @@ pub mod locks;
 pub mod neighbours;
 pub mod notifications;
 pub mod operator;
+mod own_keys;
 pub mod parked_messages;
 mod platform;
 pub mod retention;

@@ -5,6 +5,7 @@
 //! key changes.
 
 mod assign;
+mod remove;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -17,8 +18,8 @@ use sqlx::PgConnection;
 use crate::connection::client_timeout::WithTimeout;
 use crate::{Store, StoreError};
 
-pub(crate) use assign::ASSIGN_LOCK_KEY;
 pub use assign::{AssignError, assign};
+pub use remove::{RemoveError, remove};
 
 /// Number of jobs of one statement.
 const PAGE_JOBS: i64 = 20_000;

@@ -1,11 +1,12 @@
-//! Locks of jobs that are held for too long, or by the dead. The finding about a session that has done nothing for a day
-//! has a unit test beside its check.
+//! Locks of jobs that are held for too long, or by the dead.
 
 use sexton_model::id::JobId;
 use sexton_model::state::State;
 use sexton_operations::doctor::Code;
+use sexton_servers::{PostgresOptions, PostgresServer, shared};
 use sexton_service::clock;
 use sexton_tests::factory::{NewExecution, NewJob};
+use sexton_tests::platform::Platform;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, query};
 
@@ -67,6 +68,30 @@ async fn doctor_finds_lock_held_too_long() {
     assert!(evidence(&found).starts_with("row charge of shop.charge for 3 m"), "{found}");
     fixture.sql("UPDATE sexton.lock_rows SET lock_until = locked_at").await;
     fixture.is_well().await;
+}
+
+/// As behind a pooler: the client that took the lock is gone, and the session is not.
+#[tokio::test]
+async fn doctor_finds_lock_stranded() {
+    let options = PostgresOptions { own_clock: true, ..PostgresOptions::default() };
+    let (postgres, shared) = tokio::join!(PostgresServer::start_private(options), shared());
+    let postgres = postgres.unwrap();
+    let platform = Platform::on(postgres.url(), &shared.unwrap().amqp_url).await.unwrap();
+    let fixture = DoctorFixture::of(platform).await;
+    fixture.process("worker", "w1", "ready => true, pools => '{default}'").await;
+    fixture.job_with("lock_key = 5101").await;
+    let options = (*fixture.platform.store().pool().connect_options()).clone();
+    let mut session =
+        PgConnection::connect_with(&options.application_name("billing-api")).await.unwrap();
+    query("SELECT pg_advisory_lock(5101)").execute(&mut session).await.unwrap();
+    fixture.is_well().await;
+    // The session does nothing for a day.
+    postgres.set_clock(25 * 3_600).unwrap();
+    let found = fixture.has(Code::LockStranded).await;
+    assert!(evidence(&found).contains("5101"), "{found}");
+    assert!(evidence(&found).contains("billing-api"), "{found}");
+    query("SELECT 1").execute(&mut session).await.unwrap();
+    fixture.has_no(Code::LockStranded).await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod fuzz;
 mod loss;
 mod many;
 mod pooler;
+mod restored;
 mod row;
 mod row_table;
 mod session;

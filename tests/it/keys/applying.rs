@@ -69,6 +69,30 @@ async fn a_key_that_a_job_may_not_have_is_refused_with_its_place_and_what_to_do(
     f.apply(&[("billing.b", "lock_key = 103"), ("fine.a", "lock_key = 8")]).await.expect(0);
 }
 
+/// While its task ran, nobody could apply jobs or migrate.
+#[tokio::test]
+async fn a_number_that_sexton_itself_locks_is_no_job_s_key() {
+    let f = Fixture::new().await;
+    let database: String =
+        sqlx::query_scalar("SELECT current_database()").fetch_one(f.db.pool()).await.unwrap();
+    // sqlx's formula: a factor, and the CRC-32 that django-pglocks gives a sign.
+    let crc = f.json(&["keys", "derive", &database, "--like", "django-pglocks"], 0).await;
+    let crc: i32 = crc["key"].as_str().unwrap().parse().unwrap();
+    let migration = 0x3d32_ad9e_i64.wrapping_mul(i64::from(crc.cast_unsigned()));
+    for (key, purpose) in [
+        (0x7365_7874_6f6e_2061, "an apply of jobs"),
+        (0x7365_7874_6f6e_2066, "a job of a foreign task"),
+        (0x7365_7874_6f6e_206b, "an assignment of lock keys"),
+        (migration, "a migration"),
+    ] {
+        let out = f.apply(&[("billing.a", &format!("lock_key = {key}"))]).await.expect(1).text();
+        assert!(out.contains(&format!("{key} is the lock of {purpose}")), "{out}");
+    }
+    // Pairs are another space: the number with the bits of a pair is nobody's.
+    let pair = (0x5358_544E_i64 << 32) | 1;
+    f.apply(&[("billing.a", &format!("lock_key = {pair}"))]).await.expect(0);
+}
+
 #[tokio::test]
 async fn jobs_exchange_their_keys_in_one_apply() {
     let f = Fixture::new().await;

@@ -10,6 +10,7 @@ mod checking;
 mod deriving;
 mod importing;
 mod migrating;
+mod removing;
 
 use serde_json::Value;
 use sexton_tests::database::TestDatabase;

@@ -139,6 +139,25 @@ async fn a_key_that_is_lost_while_the_task_runs_ends_the_task_and_the_attempt_is
     scene.ledger.no_overlap();
 }
 
+/// Its first attempt may have failed half way.
+#[tokio::test]
+async fn an_execution_that_has_begun_waits_for_its_lock_and_is_not_skipped() {
+    let skip_and_retry = "lock_key = 5101\nretry = { delay = \"3s\", jitter = 0.0 }";
+    let scene = Scene::new([skip_and_retry, ""], "[ $SEXTON_ATTEMPT != 1 ] || exit 1").await;
+    let _worker = scene.worker("w1");
+    scene.trigger("a.b").await;
+    scene.until("state = 'retrying' AND attempt = 2", 1).await;
+    let mut service = scene.session().await;
+    let taken = async || locks(&mut service).await.then_some(());
+    scene.platform.eventually("the failed attempt has released it", FINAL_TIMEOUT, taken).await;
+    let tried =
+        "state = 'skipped' OR EXISTS (SELECT FROM sexton.attempts WHERE outcome = 'locked')";
+    scene.until(tried, 1).await;
+    assert_ne!(scene.text("SELECT state FROM sexton.executions").await, "skipped");
+    assert!(unlocks(&mut service).await);
+    scene.until("state = 'succeeded'", 1).await;
+}
+
 #[tokio::test]
 async fn a_killed_worker_frees_its_key_long_before_its_lease_is_over() {
     let scene = Scene::new(["lock_key = 5101\nlease = \"1h\"", ""], "exec sleep 3000").await;

@@ -112,6 +112,18 @@ impl Folder {
         give_to(&run, self.place.user)
     }
 
+    /// Copies the run folder to one beside it, or that one back; the target must not be there. Owners stay.
+    pub(super) fn copy(from: &Path, to: &Path) -> Result<(), ServersError> {
+        let mut copy = Command::new("cp");
+        let done = copy.arg("-a").arg(from).arg(to).status();
+        let status = done.map_err(ServersError::file("copy", from))?;
+        if status.success() {
+            return Ok(());
+        }
+        let action = format!("copy {} to {}", from.display(), to.display());
+        Err(ServersError::Program { action, reason: format!("cp ended with {status}") })
+    }
+
     /// Deletes the run folder with everything the server knew.
     pub(super) fn delete_run(&self) -> Result<(), ServersError> {
         let run = self.run();

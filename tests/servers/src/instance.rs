@@ -158,6 +158,18 @@ impl Instance {
         self.create().await
     }
 
+    /// Keeps a copy of the data of a server that does not run.
+    pub(super) fn back_up(&self) -> Result<(), ServersError> {
+        Folder::copy(&self.folder.run(), &self.folder.file("backup"))
+    }
+
+    /// Kills the server, and puts the copy in the place of its data without starting it.
+    pub(super) async fn restore(&mut self) -> Result<(), ServersError> {
+        self.kill().await?;
+        self.folder.delete_run()?;
+        Folder::copy(&self.folder.file("backup"), &self.folder.run())
+    }
+
     /// How the main program ended, if it has.
     pub(super) fn how_it_ended(&mut self) -> Option<String> {
         how_it_ended(self.children.last_mut()?)

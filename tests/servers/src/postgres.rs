@@ -187,6 +187,28 @@ impl PostgresServer {
         self.start().await
     }
 
+    /// Stops the server, keeps a copy of its data for [`restore`](Self::restore), and starts it again. Once.
+    ///
+    /// # Errors
+    ///
+    /// It is a container.
+    pub async fn back_up(&mut self) -> Result<(), ServersError> {
+        self.stop().await?;
+        self.runner.back_up()?;
+        self.start().await
+    }
+
+    /// Kills the server, if it runs, and starts the one of the copy in its place, on the same port: what was written
+    /// since is lost.
+    ///
+    /// # Errors
+    ///
+    /// There is no copy.
+    pub async fn restore(&mut self) -> Result<(), ServersError> {
+        self.runner.restore().await?;
+        self.start().await
+    }
+
     /// Sets the clock of all the server's processes this many seconds ahead of this machine's
     /// (negative: behind); how fast time passes, and what timers measure, does not change.
     ///

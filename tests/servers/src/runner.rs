@@ -98,6 +98,22 @@ impl Runner {
         }
     }
 
+    /// Keeps a copy of the data of a server that does not run.
+    pub(super) fn back_up(&self) -> Result<(), ServersError> {
+        match self {
+            Self::Programs(instance) => instance.back_up(),
+            Self::Container(_) => Err(no_backup()),
+        }
+    }
+
+    /// Kills the server, and puts the copy in the place of its data; it does not run then.
+    pub(super) async fn restore(&mut self) -> Result<(), ServersError> {
+        match self {
+            Self::Programs(instance) => instance.restore().await,
+            Self::Container(_) => Err(no_backup()),
+        }
+    }
+
     /// The ids of the server's processes on this machine: none for a container.
     pub(super) fn process_ids(&self) -> Vec<i32> {
         match self {
@@ -112,5 +128,12 @@ impl Runner {
             Self::Programs(instance) => instance.folder.end().await,
             Self::Container(project) => project.folder.end().await,
         }
+    }
+}
+
+fn no_backup() -> ServersError {
+    ServersError::Program {
+        action: "back up a server".to_owned(),
+        reason: "this needs installed programs, and the server is a container".to_owned(),
     }
 }

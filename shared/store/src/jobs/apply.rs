@@ -31,6 +31,7 @@ use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::firing::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout};
+use crate::own_keys::APPLY_LOCK_KEY;
 use crate::{Now, Store, StoreError};
 
 use cursor_placement::{CursorPlacement, PreparedJob};
@@ -39,8 +40,6 @@ use cursor_placement::{CursorPlacement, PreparedJob};
 pub const MAX_APPLIED_JOBS: usize = 20_000;
 /// Number of jobs in one statement.
 const MAX_BATCH_JOBS: usize = 1_000;
-/// Advisory lock that serialises applies: "sexton a" in ASCII.
-pub(crate) const APPLY_LOCK_KEY: i64 = 0x7365_7874_6f6e_2061;
 
 /// The jobs and options of an apply.
 #[derive(Clone, Copy, Debug)]

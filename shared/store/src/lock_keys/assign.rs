@@ -14,10 +14,8 @@ use sqlx::PgConnection;
 use super::read_ranges;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
+use crate::own_keys::ASSIGN_LOCK_KEY;
 use crate::{Now, Store, StoreError};
-
-/// Advisory lock that serialises assignments: "sexton k" in ASCII, and no number that a range may hold.
-pub(crate) const ASSIGN_LOCK_KEY: i64 = 0x7365_7874_6f6e_206b;
 
 /// Why nothing was assigned.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +53,7 @@ pub async fn assign(
     let mut tx = store.begin().await?;
     set_lock_timeout(&mut tx).await?;
     if !dry_run {
-        sqlx::query!("-- take_turn_to_assign\nSELECT pg_advisory_xact_lock($1)", ASSIGN_LOCK_KEY)
-            .execute(WithTimeout(&mut *tx))
-            .await?;
+        take_turn(&mut tx).await?;
     }
     let registry = Registry {
         ranges: read_ranges(WithTimeout(&mut *tx)).await?,
@@ -78,6 +74,14 @@ pub async fn assign(
     write(&mut tx, &effective, by, at).await?;
     commit(tx).await?;
     Ok(changes)
+}
+
+/// Waits until nobody else changes ranges.
+pub(super) async fn take_turn(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!("-- take_turn_to_assign\nSELECT pg_advisory_xact_lock($1)", ASSIGN_LOCK_KEY)
+        .execute(WithTimeout(connection))
+        .await?;
+    Ok(())
 }
 
 /// Returns the jobs with a key, deleted ones left out.

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::purpose::PlatformKeys;
+use super::purpose::{PLATFORM_CLASS, purpose};
 use super::{Found, LockAttempt, LockFilter, LockJobs, LockKey};
+use crate::own_keys::OwnKeys;
 use crate::{Store, StoreError};
 
 /// An advisory lock of this database that a session holds or waits for.
@@ -126,7 +127,7 @@ pub async fn list_advisory(
     filter: &LockFilter,
     limit: i64,
 ) -> Result<Found<AdvisoryLock>, StoreError> {
-    let platform = PlatformKeys::read(store).await?;
+    let platform = OwnKeys::read(store.with_timeout()).await?;
     let platform_keys = platform.numbers();
     let (number, pair) = match filter.key {
         None => (None, None),
@@ -197,7 +198,7 @@ pub async fn list_advisory(
         ORDER BY f.key, f.class, f.object, f.granted DESC, f.waits_since, f.pid"#,
         filter.all || filter.key.is_some(),
         &platform_keys[..],
-        PlatformKeys::class(),
+        PLATFORM_CLASS,
         number,
         pair.map(|(class, _)| class),
         pair.map(|(_, object)| object),
@@ -213,14 +214,14 @@ pub async fn list_advisory(
 }
 
 impl AdvisoryRow {
-    fn lock(mut self, platform: PlatformKeys) -> Option<AdvisoryLock> {
+    fn lock(mut self, platform: OwnKeys) -> Option<AdvisoryLock> {
         let pair = self.class.zip(self.object).map(|(class, object)| LockKey::Pair(class, object));
         // The server knows no third form.
         let key = self.key.map(LockKey::Number).or(pair)?;
         let attempt = self.take_attempt();
         Some(AdvisoryLock {
             key,
-            purpose: platform.purpose(key),
+            purpose: purpose(platform, key),
             is_shared: self.mode == "ShareLock",
             is_held: self.granted,
             since: self.since(attempt.as_ref()),

@@ -122,7 +122,7 @@ const OPERATOR_WRITES: [(&str, &[&str]); 17] = [
     ("jobs", &["INSERT", "UPDATE"]),
     ("executions", &["INSERT", "UPDATE"]),
     ("failure_groups", &["INSERT", "UPDATE"]),
-    ("lock_key_ranges", &["INSERT", "UPDATE"]),
+    ("lock_key_ranges", &["INSERT", "UPDATE", "DELETE"]),
     ("bulks", &["INSERT", "UPDATE"]),
     ("bulk_items", &["INSERT", "UPDATE"]),
     ("failures", &["INSERT", "UPDATE", "DELETE"]),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn doctor_finds_lock_stranded() {
+    fn a_lock_is_stranded_in_a_session_of_nobody_after_a_day() {
         let day = 24 * 60;
         assert_eq!(findings(&lock(Some(day + 1))), [Code::LockStranded]);
         // A day may be a pause, which is too long for the job all the same.

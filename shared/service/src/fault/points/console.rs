@@ -159,7 +159,7 @@ pub(super) const POINTS: &[Point] = &[
     at(
         "console.keys_assigned",
         Never,
-        "the command assigns ranges of lock keys",
+        "the command assigns or removes ranges of lock keys",
         "it answers",
         "the ranges and their audit entries; repeated, the command finds nothing to change",
         "the command",
