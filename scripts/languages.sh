@@ -87,11 +87,11 @@ download_all() {
 
 # Unpacks Debian's packages $1 into `$folder/packages`, without installing them. $2 says what they are for.
 use_packages() {
-    outdated "$1" installed || return 0
+    outdated "$1" unpacked || return 0
     { command -v apt-get && command -v dpkg-deb; } >/dev/null || missing "$2: apt-get and dpkg-deb"
     rm -rf "$folder/debs" "$folder/packages"
     mkdir -p "$folder/debs"
     download_all "$1" || missing "$2, as packages of Debian 12"
     for package in "$folder"/debs/*.deb; do dpkg-deb -x "$package" "$folder/packages"; done
-    did "$1" installed
+    did "$1" unpacked
 }
