@@ -183,12 +183,20 @@ async fn effects_in_the_database_are_committed_before_the_lock_is_free() {
     sqlx::raw_sql(alone).execute(scene.platform.store().pool()).await.unwrap();
     let jobs = ["a.b", "c.d"].map(|name| by_hand(name, "alone", ROWS_WAIT)).concat();
     scene.platform.apply(&jobs).await.unwrap();
-    let _workers = ["w1", "w2"].map(|name| scene.worker(name));
-    for _ in 0..5 {
-        scene.trigger("a.b").await;
-        scene.trigger("c.d").await;
-    }
-    scene.until("state = 'succeeded'", 10).await;
+    // The first worker stands still between its task and the commit.
+    let stops =
+        [("FAULT_POINT", "worker.sql_ran"), ("FAULT_ACTION", "stop"), ("WORKER_SLOTS", "1")];
+    let first = scene.platform.start_worker("w1", &stops).unwrap();
+    scene.trigger("a.b").await;
+    let stopped = async || first.log().contains("stopping this process").then_some(());
+    scene.platform.eventually("the task has run", FINAL_TIMEOUT, stopped).await;
+    let _second = scene.worker("w2");
+    scene.trigger("c.d").await;
+    let refused = async || (scene.attempts("outcome = 'locked'").await > 0).then_some(());
+    scene.platform.eventually("the other finds the lock held", FINAL_TIMEOUT, refused).await;
+    assert_eq!(scene.attempts("outcome <> 'locked'").await, 0);
+    first.resume();
+    scene.until("state = 'succeeded'", 2).await;
     assert_eq!(scene.attempts("outcome NOT IN ('locked', 'succeeded')").await, 0);
 }
 
