@@ -7,8 +7,6 @@ use uuid::Uuid;
 
 use crate::{Now, Store, StoreError};
 
-/// How far back the first check of a job looks.
-const FIRST_CHECK_HOURS: i32 = 1;
 /// How long a firing without a record is remembered, in days.
 const UNACCOUNTED_DAYS: i32 = 30;
 /// Maximum number of firings without a record that are remembered.
@@ -38,17 +36,14 @@ pub async fn list_unchecked(
         UncheckedRange,
         r#"-- unchecked_ledgers
         SELECT j.id AS "job!",
-               greatest(c.checked_until + interval '1 microsecond', j.created_at,
-                        CASE WHEN c.job_id IS NULL THEN t.now - $3 * interval '1 hour' END) AS "from!",
+               c.checked_until + interval '1 microsecond' AS "from!",
                least(t.now - interval '1 minute',
                      coalesce(j.next_nominal_at, j.next_fire_at) - interval '1 microsecond') AS "to!"
-        FROM (SELECT coalesce($4, now()) AS now) t, sexton.jobs j LEFT JOIN sexton.ledger_checks c ON c.job_id = j.id
-        WHERE j.schedule_kind <> 'none' AND j.deleted_at IS NULL
-          AND (c.checked_at IS NULL OR c.checked_at < t.now - $2 * interval '1 second')
-        ORDER BY c.checked_at NULLS FIRST LIMIT $1"#,
+        FROM (SELECT coalesce($3, now()) AS now) t, sexton.ledger_checks c JOIN sexton.jobs j ON j.id = c.job_id
+        WHERE c.checked_at < t.now - $2 * interval '1 second'
+        ORDER BY c.checked_at LIMIT $1"#,
         limit,
         f64::from(min_age_s),
-        f64::from(FIRST_CHECK_HOURS),
         now
     )
     .fetch_all(store.with_timeout())
@@ -70,10 +65,8 @@ pub async fn record_check(
             SELECT $1, f.at, coalesce($4, now()), coalesce($4, now()) FROM unnest($3::timestamptz[]) AS f (at)
             WHERE (SELECT count(*) FROM sexton.unaccounted_firings) < $5
             ON CONFLICT (job_id, nominal_at) DO UPDATE SET checked_at = EXCLUDED.checked_at)
-        INSERT INTO sexton.ledger_checks (job_id, checked_until, checked_at)
-        SELECT id, $2, coalesce($4, now()) FROM sexton.jobs WHERE id = $1
-        ON CONFLICT (job_id) DO UPDATE SET
-            checked_until = greatest(ledger_checks.checked_until, EXCLUDED.checked_until), checked_at = EXCLUDED.checked_at"#,
+        UPDATE sexton.ledger_checks
+        SET checked_until = greatest(checked_until, $2), checked_at = coalesce($4, now()) WHERE job_id = $1"#,
         job,
         until,
         unaccounted,

@@ -33,7 +33,8 @@ const MATRIX: &[(&str, [bool; 6])] = &[
          VALUES ('a', 1, 'ann', now()) ON CONFLICT (service) DO UPDATE SET keys = excluded.keys",
         [true, true, true, false, false, false],
     ),
-    ("DELETE FROM sexton.lock_key_ranges", [true, true, false, false, false, false]),
+    ("DELETE FROM sexton.lock_key_ranges", [true, true, true, false, false, false]),
+    ("DELETE FROM sexton.ledger_checks", [true, true, false, false, false, false]),
     ("UPDATE sexton.retention SET pruned_before = now()", [true, true, false, false, false, false]),
     (
         "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'ann', 'test')",

@@ -24,6 +24,12 @@ async fn check(f: &Fixture, seconds: i64) -> LedgerCheckReport {
     LedgerCheck::new(f.store()).run_once(now(seconds)).await.unwrap()
 }
 
+/// The jobs were made now, which is long before the instants of the test.
+async fn begin(f: &Fixture) {
+    let begin = "UPDATE sexton.ledger_checks SET checked_until = to_timestamp(1799999999)";
+    sqlx::query(begin).execute(f.db.pool()).await.unwrap();
+}
+
 async fn known(f: &Fixture, seconds: i64) -> i64 {
     readings::read(&f.store(), now(seconds)).await.unwrap().unaccounted_firings
 }
@@ -33,9 +39,7 @@ async fn a_firing_whose_row_is_gone_is_counted_until_a_backfill() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("a.b").cron(FIVE_MINUTES, at(0))).await;
     f.job(NewJob::new("by.hand")).await;
-    // Not before its first firing, which is long after this test.
-    let made = "UPDATE sexton.jobs SET created_at = to_timestamp(1799999999)";
-    sqlx::query(made).execute(f.db.pool()).await.unwrap();
+    begin(&f).await;
     for seconds in [1, 301, 601] {
         plan(&f, seconds).await;
     }
@@ -80,6 +84,7 @@ async fn a_firing_whose_row_is_gone_is_counted_until_a_backfill() {
 async fn what_is_due_or_paused_is_not_missing_and_a_long_absence_is_read_page_by_page() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("a.b").cron("* * * * *", at(0))).await;
+    begin(&f).await;
     plan(&f, 1).await;
     check(&f, 90).await;
     // No planner for two days: the cursor stands still, and nothing behind it is judged.
@@ -100,10 +105,30 @@ async fn what_is_due_or_paused_is_not_missing_and_a_long_absence_is_read_page_by
 async fn one_scheduler_checks_at_a_time() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("a.b").cron(FIVE_MINUTES, at(0))).await;
+    begin(&f).await;
     plan(&f, 1).await;
     let mut holder = f.db.pool().begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(1398297678, 4)").execute(&mut *holder).await.unwrap();
     assert_eq!(check(&f, 100).await, LedgerCheckReport::default());
     holder.rollback().await.unwrap();
     assert_eq!(check(&f, 100).await.jobs, 1);
+}
+
+#[tokio::test]
+async fn only_jobs_with_a_schedule_are_checked() {
+    let f = Fixture::without_broker().await;
+    f.job(NewJob::new("a.b").cron(FIVE_MINUTES, at(0))).await;
+    f.job(NewJob::new("by.hand")).await;
+    let checked = "SELECT count(*) FROM sexton.ledger_checks";
+    assert_eq!(f.number(checked).await, 1);
+    for (change, wanted) in [
+        ("schedule_kind = 'none', schedule_expression = NULL", 0),
+        ("schedule_kind = 'every', schedule_expression = '5m'", 1),
+        ("deleted_at = now(), deleted_name = name, name = '~x', status = 'paused', paused_at = now(),
+          next_fire_at = NULL", 0),
+    ] {
+        let change = format!("UPDATE sexton.jobs SET {change} WHERE name = 'a.b'");
+        sqlx::query(sqlx::AssertSqlSafe(change)).execute(f.db.pool()).await.unwrap();
+        assert_eq!(f.number(checked).await, wanted);
+    }
 }
