@@ -32,6 +32,8 @@ async fn the_job_of_the_guide_and_instances(
     );
     platform.catalogue(&format!("[tasks.{task}]\nsql = \"{sql}\"\n"));
     platform.apply(&jobs).await.unwrap();
+    let resumed = platform.sexton(&["jobs", "resume", &job]).await;
+    assert!(resumed.status.success(), "the job of {guide} begins paused: {}", resumed.stderr);
     let _scheduler = platform.start_scheduler("s", &[]).unwrap();
     let mut worker = platform.start_worker("w", &[("WORKER_SLOTS", "2")]).unwrap();
     worker.ready().await;
