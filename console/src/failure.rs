@@ -132,6 +132,7 @@ impl From<StoreError> for Failure {
             | StoreError::InUse(_)
             | StoreError::Data(_)
             | StoreError::Inconsistent { .. }
+            | StoreError::Forbidden(_)
             | StoreError::Statement(_) => Self::Failed(text),
         }
     }

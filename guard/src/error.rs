@@ -29,12 +29,14 @@ pub enum LockError {
     Table(TableProblems),
     /// The role may not do this (42501).
     #[error(
-        "the role of this connection lacks a privilege: {0}; grant it, for ticks by membership in sexton_producer"
+        "the role of this connection lacks a privilege: {}; grant it, for ticks by membership in sexton_producer",
+        message(.0)
     )]
     Forbidden(#[source] sqlx::Error),
     /// The platform's functions are not there (42883, 3F000).
     #[error(
-        "the database has no function sexton.guard_try: run `sexton migrate` on it, or take the lock without a tick ({0})"
+        "the database has no function sexton.guard_try: run `sexton migrate` on it, or take the lock without a tick ({})",
+        message(.0)
     )]
     NoTicks(#[source] sqlx::Error),
     /// The database did not answer, or refused the statement for a reason of its own. Try again at the next tick.

@@ -179,7 +179,7 @@ pub async fn leftovers(
 
 fn create_failure(error: StoreError) -> Failure {
     match error {
-        StoreError::Statement(error) => Failure::Failed(format!(
+        StoreError::Forbidden(error) | StoreError::Statement(error) => Failure::Failed(format!(
             "a database to measure in cannot be made: {error}; if the role of DATABASE_URL may not make \
              databases, let it (`ALTER ROLE ... CREATEDB`), or name one that may"
         )),

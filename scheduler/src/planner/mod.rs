@@ -389,7 +389,10 @@ const fn is_row_error(error: &LoopError) -> bool {
     matches!(
         error,
         LoopError::Store(
-            StoreError::Data(_) | StoreError::Statement(_) | StoreError::Inconsistent { .. }
+            StoreError::Data(_)
+                | StoreError::Forbidden(_)
+                | StoreError::Statement(_)
+                | StoreError::Inconsistent { .. }
         )
     )
 }

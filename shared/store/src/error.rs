@@ -50,6 +50,14 @@ pub enum StoreError {
         /// The value found, shortened.
         value: String,
     },
+    /// The log-in lacks a privilege (42501). Somebody has to grant it a role.
+    #[error(
+        "the log-in of DATABASE_URL lacks a privilege: {}; make it a member of the role that has it: sexton_viewer \
+         to look, sexton_operator to act, sexton_service for schedulers and workers, sexton_owner to migrate (`sexton \
+         migrate --grant` sets them up)",
+        message_of(.0)
+    )]
+    Forbidden(#[source] sqlx::Error),
     /// A fault of the program: a statement that this schema cannot run.
     #[error("the database cannot run a statement: {0}")]
     Statement(#[source] sqlx::Error),
@@ -60,7 +68,9 @@ impl StoreError {
     /// trigger, a table space without room for this row. The others can succeed one by one.
     pub fn may_be_of_one_row(&self) -> bool {
         match self {
-            Self::Data(_) | Self::Inconsistent { .. } | Self::Statement(_) => true,
+            Self::Data(_) | Self::Inconsistent { .. } | Self::Forbidden(_) | Self::Statement(_) => {
+                true
+            }
             Self::Unavailable(error) => {
                 let code = error.as_database_error().and_then(DatabaseError::code);
                 code.is_some_and(|code| ["53100", "58030"].contains(&code.as_ref()))
@@ -79,6 +89,11 @@ impl StoreError {
                 | Self::TooSlow(_)
         )
     }
+}
+
+/// The server's own words, without the place in its source code.
+fn message_of(error: &sqlx::Error) -> String {
+    error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
 }
 
 /// What helps where a pooler refuses to connect anybody who brings start-up options.
@@ -117,6 +132,7 @@ impl From<sqlx::Error> for StoreError {
             // Undefined table, column or function.
             "42P01" | "42703" | "42883" => Self::Schema(error.to_string()),
             "57014" => Self::TooSlow(error),
+            "42501" => Self::Forbidden(error),
             // Connection failures, lack of resources, operator intervention, deadlocks, serialisation failures and
             // lock timeouts all pass.
             code if ["08", "40", "53", "55", "57", "58"]

@@ -7,6 +7,8 @@ use sexton_store::locks::{LockFilter, SinceBasis, list_advisory};
 use sexton_store::{Store, StoreOptions};
 use sqlx::migrate::Migrate as _;
 
+use crate::cli::sexton_with;
+
 use super::{Fixture, KEY, eventually, execute, instant, process_id};
 
 fn basis(lock: &Value) -> &str {
@@ -175,6 +177,26 @@ async fn the_locks_of_sexton_itself_are_listed_with_all_only_and_say_what_they_a
     sweep.release().await.unwrap();
 }
 
+/// The URL of the database for sessions that take this role.
+fn url_of(f: &Fixture, role: &str) -> String {
+    let separator = if f.db.url().contains('?') { '&' } else { '?' };
+    format!("{}{separator}options=-c%20role%3D{role}", f.db.url())
+}
+
+#[tokio::test]
+async fn a_refusal_for_lack_of_a_privilege_names_the_roles() {
+    let f = Fixture::new().await;
+    let role = format!("sx_locks_{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
+    f.sql(&format!("CREATE ROLE {role}")).await;
+    f.sql(&format!("GRANT USAGE ON SCHEMA sexton TO {role}")).await;
+    let url = url_of(&f, &role);
+    let text = sexton_with(&["locks"], &[("DATABASE_URL", &url)]).await.expect(1).text();
+    assert!(text.contains("lacks a privilege: permission denied for table"), "{text}");
+    assert!(text.contains("sexton_viewer to look"), "{text}");
+    f.sql(&format!("DROP OWNED BY {role}")).await;
+    f.sql(&format!("DROP ROLE {role}")).await;
+}
+
 /// PostgreSQL shows another role's session to members of `pg_read_all_stats` only.
 #[tokio::test]
 async fn a_role_that_may_not_see_a_session_is_shown_that_it_is_hidden() {
@@ -185,8 +207,7 @@ async fn a_role_that_may_not_see_a_session_is_shown_that_it_is_hidden() {
     f.sql(&format!("GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO {role}")).await;
     let mut service = f.connect("billing-api").await;
     execute(&mut service, "SELECT pg_advisory_lock(5101)").await;
-    let separator = if f.db.url().contains('?') { '&' } else { '?' };
-    let url = format!("{}{separator}options=-c%20role%3D{role}", f.db.url());
+    let url = url_of(&f, &role);
     let store = Store::open(&StoreOptions::new(url, "viewer")).unwrap();
     let found = list_advisory(&store, &LockFilter::default(), 10).await.unwrap();
     let [lock] = &found.items[..] else { panic!("one lock: {found:?}") };
