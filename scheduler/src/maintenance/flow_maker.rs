@@ -40,7 +40,7 @@ impl FlowMaker {
 }
 
 impl BackgroundLoop for FlowMaker {
-    const NAME: &'static str = "flow maker";
+    const NAME: &'static str = "flow_maker";
     const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
     type Report = FlowMakerReport;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sexton_broker::{Link, PoolName, PublishError, Publisher};
 use sexton_engine::outbox::{self, MARK_TIMEOUT, PublishedTicket};
 use sexton_model::flow_control::{Destination, FlowControl};
-use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::id::ExecutionId;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_model::state::State;
 use sexton_service::clock;
@@ -21,6 +21,8 @@ use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::timeout;
 
+/// The revision of a row that was only inserted.
+const FIRST_REV: i32 = 1;
 /// Time limit of the publishing: longer than the link waits for a confirm, so that the confirms beside an
 /// unconfirmed ticket are known.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(35);
@@ -189,9 +191,10 @@ impl Outbox {
     }
 }
 
-/// Records how long after it was due an execution's first ticket is in its queue.
+/// Records how long after it was due an execution's first ticket is in its queue. A ticket that seemed lost and is published
+/// again has a later revision, as that of an execution that waited for its job.
 fn observe_lag(unpublished: &UnpublishedTicket, read_at: Instant) {
-    if unpublished.state == State::Pending && unpublished.ticket.attempt == AttemptNumber::FIRST {
+    if unpublished.state == State::Pending && unpublished.rev == FIRST_REV {
         let due_in = unpublished.due_in.to_std().unwrap_or_default();
         let overdue = (-unpublished.due_in).to_std().unwrap_or_default();
         table::FIRING_LAG.observe([], (read_at.elapsed() + overdue).saturating_sub(due_in));

@@ -67,17 +67,19 @@ async fn counters_and_gauges_agree_with_the_rows() {
         (r#"sexton_slots{pool="default",state="idle"}"#, 3),
         (r#"sexton_slots{pool="default",state="busy"}"#, 0),
         (r#"sexton_broker_connected{link="broker"}"#, 1),
+        (r#"sexton_broker_connected{link="broker, to publish"}"#, 1),
     ] {
         assert_eq!(worker.value(series), value, "{series} of {worker:#?}");
     }
     let failed = r#"sexton_failed{pool="default"}"#;
     let scheduler = scene.scrape(&scene.scheduler, |scrape| {
-        scrape.value(failed) == 1 && scrape.value("sexton_unpublished_tickets") == 0
+        scrape.value(failed) == 1
+            && scrape.value("sexton_unpublished_tickets") == 0
+            && scrape.value(r#"sexton_executions{pool="default",state="running"}"#) == 0
     });
     let scheduler = scheduler.await;
     for (series, value) in [
         (r#"sexton_firings_total{disposition="claimed"}"#, fired),
-        (r#"sexton_executions{pool="default",state="running"}"#, 0),
         (r#"sexton_pool_slots{pool="default"}"#, 3),
         ("sexton_unaccounted_firings", 0),
     ] {
@@ -91,6 +93,30 @@ async fn counters_and_gauges_agree_with_the_rows() {
     run(platform, &requeue).await;
     let requeued = r#"sexton_requeued_total{how="single"}"#;
     scene.scrape(&scene.scheduler, |scrape| scrape.value(requeued) == 1).await;
+}
+
+/// A task that no worker serves keeps its execution pending, and the reconciler publishes its ticket again and again.
+#[tokio::test]
+async fn a_ticket_that_is_published_again_is_no_lag_of_a_firing() {
+    let scene = Scene::new().await;
+    let platform = &scene.platform;
+    run(platform, &["jobs", "pause", "a.often", "--reason", "still"]).await;
+    platform.apply(&by_hand("a.nobody", "nobody", "")).await.unwrap();
+    run(platform, &["jobs", "trigger", "a.nobody"]).await;
+    until(platform, "sexton.executions WHERE state <> 'succeeded'", 1).await;
+    let published = |rev: i32| {
+        format!(
+            "sexton.executions WHERE ticket_published_at IS NOT NULL AND rev = {rev} AND state = 'pending'"
+        )
+    };
+    until(platform, &published(1), 1).await;
+    let lags = async || Scrape::of(&scene.scheduler).await.value("sexton_firing_lag_seconds_count");
+    let before = lags().await;
+    let again = "UPDATE sexton.executions SET ticket_published_at = NULL, rev = rev + 1, relay_after = now()
+         WHERE state = 'pending'";
+    sqlx::query(again).execute(platform.store().pool()).await.unwrap();
+    until(platform, &published(2), 1).await;
+    assert_eq!(lags().await, before);
 }
 
 #[tokio::test]

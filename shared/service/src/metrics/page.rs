@@ -17,6 +17,7 @@ format that Prometheus and OpenTelemetry collectors read. A request costs no que
 - Values of the whole platform (*platform*) are read from the database every 15 seconds by each scheduler: take `max`, not \
 `sum`, over schedulers. After two minutes without a reading they are absent, so alert on `absent()`, too.
 - All others count what this process did since its start.
+- A series with labels is there from its first observation on, one without labels from the start.
 - No label holds an execution, a worker or a message. A metric has at most 1,000 series per process; further pools, task types \
 or jobs are recorded as `_other`.
 - Requests need no password and answers hold no params: keep the address inside your network.

@@ -60,7 +60,7 @@ pub static BROKER_CONNECTED: Gauge<1> = Gauge::new(info(
     "broker_connected",
     Kind::Gauge,
     BOTH,
-    &[words("link", "`broker`, or `publishing` and `consuming` of a worker")],
+    &[words("link", "`broker`; of a worker also `broker, to publish`, its second connection")],
     "1 while this process is connected to RabbitMQ, else 0.",
 ));
 
@@ -110,7 +110,8 @@ pub static FIRING_LAG: Histogram<0> = Histogram::of_waits(info(
     Kind::Histogram,
     SCHEDULER,
     &[],
-    "From the instant at which an execution was due to the confirm of its first ticket.",
+    "From the instant at which an execution was due to the confirm of its first ticket; not of \
+     those that waited for their job.",
 ));
 
 /// Rounds of loops.

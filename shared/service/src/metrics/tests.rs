@@ -63,6 +63,15 @@ fn a_snapshot_is_replaced_as_a_whole_and_values_are_escaped() {
 }
 
 #[test]
+fn a_counter_without_labels_is_zero_from_the_start() {
+    const NONE: Info = Info { labels: &[], ..info("quiet", Kind::Counter) };
+    static COUNTER: Counter<0> = Counter::new(NONE);
+    static LABELLED: Counter<2> = Counter::new(info("loud", Kind::Counter));
+    assert!(encoded(&COUNTER).contains("\nsexton_quiet_total 0\n"));
+    assert!(!encoded(&LABELLED).contains("sexton_loud_total"));
+}
+
+#[test]
 fn durations_fall_into_buckets() {
     static HISTOGRAM: Histogram<2> = Histogram::of_waits(info("waits", Kind::Histogram));
     HISTOGRAM.observe(["p", "a"], Duration::from_millis(3));
