@@ -87,7 +87,7 @@ download_all() {
 
 # Unpacks Debian's packages $1 into `$folder/packages`, without installing them. $2 says what they are for.
 use_packages() {
-    outdated "$1" unpacked || return 0
+    if [ -d "$folder/packages" ] && ! outdated "$1" unpacked; then return 0; fi
     { command -v apt-get && command -v dpkg-deb; } >/dev/null || missing "$2: apt-get and dpkg-deb"
     rm -rf "$folder/debs" "$folder/packages"
     mkdir -p "$folder/debs"
