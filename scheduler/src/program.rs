@@ -107,7 +107,7 @@ async fn follow_link(
     tokio::select! {
         () = soft.cancelled() => Ok(()),
         error = link.failed() => Err(error),
-        never = mirror_link(&link, &condition) => match never {},
+        never = mirror_link(&link, "broker", &condition) => match never {},
     }
 }
 

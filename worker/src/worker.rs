@@ -177,8 +177,8 @@ pub async fn run(
         }
         error = consuming.failed() => return Err(error.into()),
         error = publishing.failed() => return Err(error.into()),
-        never = mirror_link(&consuming, &broker_condition) => match never {},
-        never = mirror_link(&publishing, &publishing_condition) => match never {},
+        never = mirror_link(&consuming, "consuming", &broker_condition) => match never {},
+        never = mirror_link(&publishing, "publishing", &publishing_condition) => match never {},
     }
     consuming.close().await;
     publishing.close().await;

@@ -7,17 +7,17 @@ use sexton_service::clock;
 use sexton_service::health::Condition;
 use sexton_service::metrics::table;
 
-/// Keeps `condition` equal to the link's state. Never returns: the caller detects a link that has failed for
+/// Keeps `condition`, and the metric of the link `name`, equal to the link's state. Never returns: the caller detects a link that has failed for
 /// good with [`Link::failed`].
 ///
 /// # Cancellation
 ///
 /// Dropping the future leaves the condition as it is.
-pub async fn mirror_link(link: &Link, condition: &Condition) -> Infallible {
+pub async fn mirror_link(link: &Link, name: &'static str, condition: &Condition) -> Infallible {
     let mut state = link.state();
     loop {
         let is_up = matches!(&*state.borrow(), LinkState::Up { .. });
-        table::BROKER_CONNECTED.set([condition.name()], f64::from(u8::from(is_up)));
+        table::BROKER_CONNECTED.set([name], f64::from(u8::from(is_up)));
         match &*state.borrow_and_update() {
             LinkState::Up { .. } => condition.ready(clock::now()),
             LinkState::Down { reason } => {

@@ -66,8 +66,8 @@ async fn counters_and_gauges_agree_with_the_rows() {
         (r#"sexton_queue_wait_seconds_count{pool="default"}"#, succeeded + 1),
         (r#"sexton_slots{pool="default",state="idle"}"#, 3),
         (r#"sexton_slots{pool="default",state="busy"}"#, 0),
-        (r#"sexton_broker_connected{link="broker"}"#, 1),
-        (r#"sexton_broker_connected{link="broker, to publish"}"#, 1),
+        (r#"sexton_broker_connected{link="consuming"}"#, 1),
+        (r#"sexton_broker_connected{link="publishing"}"#, 1),
     ] {
         assert_eq!(worker.value(series), value, "{series} of {worker:#?}");
     }

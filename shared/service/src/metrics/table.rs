@@ -60,7 +60,7 @@ pub static BROKER_CONNECTED: Gauge<1> = Gauge::new(info(
     "broker_connected",
     Kind::Gauge,
     BOTH,
-    &[words("link", "`broker`; of a worker also `broker, to publish`, its second connection")],
+    &[words("link", "`broker` of a scheduler, `consuming` and `publishing` of a worker")],
     "1 while this process is connected to RabbitMQ, else 0.",
 ));
 
