@@ -4,7 +4,7 @@
 //!   conditions, why they do not hold and since when.
 //! - `GET /livez`: 200 unless a loop has been silent for too long, else 503; the body names it.
 //!
-//! - `GET /metrics`: the process's [metrics](crate::metrics).
+//! - `GET /metrics`: the process's [metrics].
 //!
 //! The first two answer JSON. The server stays up through a shutdown, so that a program that finishes its work does not look
 //! hung. Connections are few, short and answer one request each; the answers come from memory, so requests cost the

@@ -91,7 +91,7 @@ async fn count_groups(store: &Store) -> Result<Vec<(GroupState, i64)>, StoreErro
     counts.collect()
 }
 
-/// Counts the requeues that the audit recorded after the row `after`, in its order, at most [`MAX_ACTIONS`] rows. Returns
+/// Counts the requeues that the audit recorded after the row `after`, in its order, at most 10,000 rows. Returns
 /// the last row's id, and the number of each action; bulks' under `bulk`.
 ///
 /// A row that commits later than one with a higher id is not counted if that one was; the counter is for trends, the
