@@ -118,6 +118,8 @@ impl SimulationRunner {
             "gaps",
             "executions",
             "job_revisions",
+            "ledger_checks",
+            "unaccounted_firings",
             "jobs",
             "offers",
             "instances",
