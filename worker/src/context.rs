@@ -67,7 +67,9 @@ impl Context {
         let queue = publication.queue().to_owned();
         let began = Instant::now();
         let published = self.publisher.publish_one(publication).await;
-        table::PUBLISH_CONFIRM.observe([], began.elapsed());
+        if published.is_ok() {
+            table::PUBLISH_CONFIRM.observe([], began.elapsed());
+        }
         self.queue_health.published(&queue, &published);
         published
     }

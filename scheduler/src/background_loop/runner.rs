@@ -159,10 +159,12 @@ impl LoopContext {
     }
 
     fn report_error(&self, name: &'static str, error: &LoopError, log_throttle: &LogThrottle) {
+        // The link logs and counts this, and the database was not queried.
+        if matches!(error, LoopError::BrokerUnavailable | LoopError::Broker(_)) {
+            return;
+        }
         table::LOOP_ERRORS.add([name], 1);
         match error {
-            // The link logs this, and the database was not queried.
-            LoopError::BrokerUnavailable | LoopError::Broker(_) => {}
             LoopError::Store(error) if is_outage(error) => self.database.record_failure(error),
             error => {
                 if log_throttle.permits(std::time::Instant::now()) {

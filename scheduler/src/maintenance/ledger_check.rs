@@ -23,7 +23,7 @@ use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
 /// Jobs in one round.
 const MAX_BATCH_JOBS: i64 = 50;
-/// Known firings without a record that one round looks for again.
+/// Firings without a record that one round looks for again.
 const MAX_BATCH_UNACCOUNTED: i64 = 50;
 /// A job is not checked again within this time.
 const MIN_AGE_S: i32 = 60;
@@ -61,7 +61,7 @@ impl LedgerCheck {
         now: Now,
         report: &mut LedgerCheckReport,
     ) -> Result<(), LoopError> {
-        let UncheckedRange { job, from, to } = range;
+        let UncheckedRange { job, name, from, to } = range;
         let page = if from < to { self.read(job, from, to, now).await? } else { None };
         let unaccounted = page.as_ref().map(unaccounted).unwrap_or_default();
         // A page that was cut is continued at the next check.
@@ -74,10 +74,10 @@ impl LedgerCheck {
         with_timeout(QUERY_TIMEOUT, recording).await?;
         if let Some(first) = unaccounted.first() {
             tracing::error!(
-                job.id = %job,
+                job.name = name,
                 firings.unaccounted = unaccounted.len(),
                 firing.first = %first,
-                "{} firings of job {job} have no record, the first of {first}: rows were removed, or a backup was restored; \
+                "{} firings of {name} have no record, the first of {first}: rows were removed, or a backup was restored; \
                  `sexton jobs backfill` runs them",
                 unaccounted.len()
             );
@@ -85,21 +85,19 @@ impl LedgerCheck {
         Ok(())
     }
 
-    /// Looks again for firings without a record.
-    async fn check_again(&self, now: Now, report: &mut LedgerCheckReport) -> Result<(), LoopError> {
-        let listing = ledger_check::list_unaccounted(&self.store, MAX_BATCH_UNACCOUNTED);
-        for (job, at) in with_timeout(QUERY_TIMEOUT, listing).await? {
-            let page = self.read(job, at, at, now).await?;
-            let is_missing = page.as_ref().is_some_and(|page| unaccounted(page).contains(&at));
-            if is_missing {
-                let missing = [at];
-                let recording = ledger_check::record_check(&self.store, job, at, &missing, now);
-                with_timeout(QUERY_TIMEOUT, recording).await?;
-            } else {
-                let forgetting = ledger_check::forget_unaccounted(&self.store, job, at, now);
-                with_timeout(QUERY_TIMEOUT, forgetting).await?;
-                report.recovered += 1;
-            }
+    /// Looks again for a firing without a record.
+    async fn check_again(
+        &self,
+        job: Uuid,
+        at: DateTime<Utc>,
+        now: Now,
+        report: &mut LedgerCheckReport,
+    ) -> Result<(), LoopError> {
+        let page = self.read(job, at, at, now).await?;
+        if !page.as_ref().is_some_and(|page| unaccounted(page).contains(&at)) {
+            let forgetting = ledger_check::forget_unaccounted(&self.store, job, at);
+            with_timeout(QUERY_TIMEOUT, forgetting).await?;
+            report.recovered += 1;
         }
         Ok(())
     }
@@ -131,6 +129,23 @@ fn unaccounted(page: &LedgerPage) -> Vec<DateTime<Utc>> {
         .collect()
 }
 
+/// Keeps the first failure of a round that is one job's, such as a revision that cannot be read: the round goes on without
+/// this job, and fails at its end. Any other failure ends the round.
+fn note_failure(
+    failed: &mut Result<(), LoopError>,
+    outcome: Result<(), LoopError>,
+) -> Result<(), LoopError> {
+    match outcome {
+        Err(LoopError::Store(error)) if !error.is_transient() => {
+            if failed.is_ok() {
+                *failed = Err(error.into());
+            }
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
 impl BackgroundLoop for LedgerCheck {
     const NAME: &'static str = "ledger_check";
     const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
@@ -142,14 +157,18 @@ impl BackgroundLoop for LedgerCheck {
         let Some(mut lock) = with_timeout(QUERY_TIMEOUT, locking).await? else {
             return Ok(report);
         };
-        let listing = ledger_check::list_unchecked(&self.store, MAX_BATCH_JOBS, MIN_AGE_S, now);
-        for range in with_timeout(QUERY_TIMEOUT, listing).await? {
-            self.check(range, now, &mut report).await?;
+        let taking = ledger_check::take_unchecked(&self.store, MAX_BATCH_JOBS, MIN_AGE_S, now);
+        let mut failed = Ok(());
+        for range in with_timeout(QUERY_TIMEOUT, taking).await? {
+            note_failure(&mut failed, self.check(range, now, &mut report).await)?;
             lock.confirm().await?;
         }
-        self.check_again(now, &mut report).await?;
+        let taking = ledger_check::take_unaccounted(&self.store, MAX_BATCH_UNACCOUNTED, now);
+        for (job, at) in with_timeout(QUERY_TIMEOUT, taking).await? {
+            note_failure(&mut failed, self.check_again(job, at, now, &mut report).await)?;
+        }
         with_timeout(QUERY_TIMEOUT, lock.release()).await?;
-        Ok(report)
+        failed.map(|()| report)
     }
 
     fn pause(&self, _: &LedgerCheckReport) -> Pause {

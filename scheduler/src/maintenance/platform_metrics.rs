@@ -10,7 +10,7 @@ use sexton_model::failures::GroupState;
 use sexton_service::fault;
 use sexton_service::metrics::table;
 use sexton_store::readings::{self, PlatformReading};
-use sexton_store::status::{self, Overview, PoolCounts};
+use sexton_store::status::{self, PoolCounts, Unpublished};
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 
@@ -73,8 +73,7 @@ impl BackgroundLoop for PlatformMetrics {
     type Report = ();
 
     async fn run_once(&self, now: Now) -> Result<(), LoopError> {
-        let overview = with_timeout(QUERY_TIMEOUT, status::overview(&self.store, now)).await?;
-        set_tickets(&overview);
+        set_tickets(with_timeout(QUERY_TIMEOUT, status::read_unpublished(&self.store, now)).await?);
         set_pools(&with_timeout(QUERY_TIMEOUT, status::pools(&self.store, now)).await?);
         set_reading(&with_timeout(QUERY_TIMEOUT, readings::read(&self.store, now)).await?);
         let requeues = self.count_requeues().await?;
@@ -91,9 +90,9 @@ impl BackgroundLoop for PlatformMetrics {
     }
 }
 
-fn set_tickets(overview: &Overview) {
-    let oldest_ms = overview.oldest_unpublished_ms.unwrap_or(0);
-    table::UNPUBLISHED_TICKETS.set(vec![([], overview.unpublished as f64)]);
+fn set_tickets(unpublished: Unpublished) {
+    let oldest_ms = unpublished.oldest_ms.unwrap_or(0);
+    table::UNPUBLISHED_TICKETS.set(vec![([], unpublished.tickets as f64)]);
     table::UNPUBLISHED_TICKET_OLDEST.set(vec![([], oldest_ms as f64 / 1_000.0)]);
 }
 

@@ -145,7 +145,7 @@ impl Outbox {
         let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
             return SendOutcome { unknown: tickets.len(), ..SendOutcome::default() };
         };
-        table::PUBLISH_CONFIRM.observe([], began.elapsed());
+        let took = began.elapsed();
         let mut sent = SendOutcome::default();
         for (unpublished, answer) in tickets.iter().zip(answers) {
             match answer {
@@ -163,6 +163,9 @@ impl Outbox {
                     if too_large { &mut sent.too_large } else { &mut sent.refused }.push(refused);
                 }
             }
+        }
+        if !sent.published.is_empty() {
+            table::PUBLISH_CONFIRM.observe([], took);
         }
         sent
     }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::firing::INITIAL_ATTEMPT;
-use crate::own_keys::FOREIGN_JOBS_LOCK;
+use crate::platform_keys::FOREIGN_JOBS_LOCK;
 use crate::tickets::UnpublishedTicket;
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 

@@ -132,3 +132,40 @@ async fn only_jobs_with_a_schedule_are_checked() {
         assert_eq!(f.number(checked).await, wanted);
     }
 }
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_holds_up_no_other() {
+    let f = Fixture::without_broker().await;
+    f.job(NewJob::new("a.bad").cron(FIVE_MINUTES, at(0))).await;
+    f.job(NewJob::new("a.good").cron(FIVE_MINUTES, at(0))).await;
+    begin(&f).await;
+    plan(&f, 301).await;
+    let spoil =
+        "UPDATE sexton.job_revisions SET definition = definition || '{\"overlap\": \"perhaps\"}'
+         WHERE job_id = (SELECT id FROM sexton.jobs WHERE name = 'a.bad')";
+    sqlx::query(spoil).execute(f.db.pool()).await.unwrap();
+    let checked = LedgerCheck::new(f.store()).run_once(now(400)).await;
+    assert!(checked.is_err(), "the round says that it could not check all: {checked:?}");
+    let reached =
+        "SELECT count(*) FROM sexton.ledger_checks c JOIN sexton.jobs j ON j.id = c.job_id
+         WHERE j.name = 'a.good' AND c.checked_until >= to_timestamp(1800000301)";
+    assert_eq!(f.number(reached).await, 1);
+    let not_reached = "SELECT count(*) FROM sexton.ledger_checks
+         WHERE checked_until = to_timestamp(1799999999) AND checked_at = to_timestamp(1800000400)";
+    assert_eq!(f.number(not_reached).await, 1, "its firings are left for its next turn");
+}
+
+#[tokio::test]
+async fn a_firing_without_a_record_is_forgotten_after_a_month() {
+    let f = Fixture::without_broker().await;
+    f.job(NewJob::new("a.b").cron(FIVE_MINUTES, at(0))).await;
+    begin(&f).await;
+    plan(&f, 1).await;
+    sqlx::query("DELETE FROM sexton.executions").execute(f.db.pool()).await.unwrap();
+    assert_eq!(check(&f, 100).await.unaccounted, 1);
+    let days = |days: i64| TimeDelta::days(days).num_seconds();
+    check(&f, days(29)).await;
+    assert_eq!(known(&f, days(29)).await, 1);
+    check(&f, days(31)).await;
+    assert_eq!(known(&f, days(31)).await, 0);
+}

@@ -212,11 +212,6 @@ impl<const N: usize> Histogram<N> {
     }
 }
 
-/// The series of a metric without labels.
-fn no_labels<const N: usize>() -> Option<[&'static str; N]> {
-    (N == 0).then_some([""; N])
-}
-
 macro_rules! metric {
     ($type:ident) => {
         impl<const N: usize> Metric for $type<N> {
@@ -227,8 +222,8 @@ macro_rules! metric {
             fn register(&'static self, registry: &mut Registry) {
                 let info = &self.0.info;
                 // Otherwise the first increase would be a series that begins with it, and no rate would count it.
-                if let (true, Some(values)) = (info.kind != Kind::Gauge, no_labels()) {
-                    self.0.get(values);
+                if N == 0 && info.kind != Kind::Gauge {
+                    self.0.get([""; N]);
                 }
                 registry.register(info.name, info.help_line(), Family::clone(&self.0.family));
             }

@@ -5,8 +5,8 @@
 //! something need not be handed a counter.
 //!
 //! **Bounds.** No label holds an execution, a worker, a message or an address. A label whose values people choose (pool,
-//! task type, job) has at most [`MAX_SERIES`] series in a metric; what comes later is recorded with the value `_other`,
-//! and `sexton_series_dropped_total` counts it.
+//! task type) has at most [`MAX_SERIES`] series in a metric; what comes later is recorded with the value `_other`, or left
+//! out of a snapshot, and `sexton_series_dropped_total` counts it.
 //!
 //! **Whole-platform values.** Values of the database ([`SnapshotGauge`], [`SnapshotCounter`]) are read by each
 //! scheduler, so every replica answers the same. A process that cannot read them any more answers none after

@@ -18,8 +18,8 @@ format that Prometheus and OpenTelemetry collectors read. A request costs no que
 `sum`, over schedulers. After two minutes without a reading they are absent, so alert on `absent()`, too.
 - All others count what this process did since its start.
 - A series with labels is there from its first observation on, one without labels from the start.
-- No label holds an execution, a worker or a message. A metric has at most 1,000 series per process; further pools, task types \
-or jobs are recorded as `_other`.
+- No label holds an execution, a worker or a message. A metric has at most 1,000 series per process; further pools and task \
+types are recorded as `_other`, and left out of the platform's values.
 - Requests need no password and answers hold no params: keep the address inside your network.
 
 ";

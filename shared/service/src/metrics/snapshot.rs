@@ -34,6 +34,14 @@ struct Reading<const N: usize> {
     series: Vec<(Series<N>, f64)>,
 }
 
+impl<const N: usize> Reading<N> {
+    /// Returns the series, none if they are too old.
+    fn series_at(&self, now: Instant) -> &[(Series<N>, f64)] {
+        let is_fresh = now.saturating_duration_since(self.at) < MAX_SNAPSHOT_AGE;
+        if is_fresh { &self.series } else { &[] }
+    }
+}
+
 impl<const N: usize> Snapshot<N> {
     const fn new(info: Info) -> Self {
         Self { info, reading: Mutex::new(None) }
@@ -51,12 +59,10 @@ impl<const N: usize> Snapshot<N> {
 
     fn encode(&self, mut encoder: DescriptorEncoder<'_>, kind: MetricType) -> fmt::Result {
         let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Reading { series, .. }) = reading
-            .as_ref()
-            .filter(|one| one.at.elapsed() < MAX_SNAPSHOT_AGE && !one.series.is_empty())
-        else {
+        let series = reading.as_ref().map_or(&[][..], |reading| reading.series_at(Instant::now()));
+        if series.is_empty() {
             return Ok(());
-        };
+        }
         let is_counter = matches!(kind, MetricType::Counter);
         let mut metric = encoder.encode_descriptor(self.info.name, self.info.help, None, kind)?;
         for (series, value) in series {
@@ -107,3 +113,16 @@ macro_rules! snapshot {
 
 snapshot!(SnapshotGauge, GaugeCollector, MetricType::Gauge);
 snapshot!(SnapshotCounter, CounterCollector, MetricType::Counter);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_reading_is_not_answered() {
+        let at = Instant::now();
+        let reading: Reading<0> = Reading { at, series: vec![(Series::new(&[], []), 1.0)] };
+        assert_eq!(reading.series_at(at + MAX_SNAPSHOT_AGE / 2).len(), 1);
+        assert!(reading.series_at(at + MAX_SNAPSHOT_AGE).is_empty());
+    }
+}

@@ -52,7 +52,7 @@ pub static SERIES_DROPPED: Counter<0> = Counter::new(info(
     Kind::Counter,
     BOTH,
     &[],
-    "Observations that were recorded under `_other`, because their metric has 1,000 series.",
+    "Observations recorded under `_other`, and platform values left out, beyond 1,000 series.",
 ));
 
 /// Links to RabbitMQ.
@@ -129,7 +129,7 @@ pub static LOOP_ERRORS: Counter<1> = Counter::new(info(
     Kind::Counter,
     SCHEDULER,
     &[LOOP],
-    "Rounds of a background loop that failed; the next round begins afresh.",
+    "Rounds of a background loop that failed, but for want of RabbitMQ; the next begins afresh.",
 ));
 
 /// Items of bulks.

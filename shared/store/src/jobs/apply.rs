@@ -31,7 +31,7 @@ use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::firing::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout};
-use crate::own_keys::APPLY_LOCK_KEY;
+use crate::platform_keys::APPLY_LOCK_KEY;
 use crate::{Now, Store, StoreError};
 
 use cursor_placement::{CursorPlacement, PreparedJob};

@@ -14,7 +14,7 @@ use sqlx::PgConnection;
 use super::read_ranges;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
-use crate::own_keys::ASSIGN_LOCK_KEY;
+use crate::platform_keys::ASSIGN_LOCK_KEY;
 use crate::{Now, Store, StoreError};
 
 /// Why nothing was assigned.

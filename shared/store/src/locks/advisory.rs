@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::purpose::{PLATFORM_CLASS, purpose};
 use super::{Found, LockAttempt, LockFilter, LockJobs, LockKey};
-use crate::own_keys::OwnKeys;
+use crate::platform_keys::PlatformKeys;
 use crate::{Store, StoreError};
 
 /// An advisory lock of this database that a session holds or waits for.
@@ -127,7 +127,7 @@ pub async fn list_advisory(
     filter: &LockFilter,
     limit: i64,
 ) -> Result<Found<AdvisoryLock>, StoreError> {
-    let platform = OwnKeys::read(store.with_timeout()).await?;
+    let platform = PlatformKeys::read(store.with_timeout()).await?;
     let platform_keys = platform.numbers();
     let (number, pair) = match filter.key {
         None => (None, None),
@@ -214,7 +214,7 @@ pub async fn list_advisory(
 }
 
 impl AdvisoryRow {
-    fn lock(mut self, platform: OwnKeys) -> Option<AdvisoryLock> {
+    fn lock(mut self, platform: PlatformKeys) -> Option<AdvisoryLock> {
         let pair = self.class.zip(self.object).map(|(class, object)| LockKey::Pair(class, object));
         // The server knows no third form.
         let key = self.key.map(LockKey::Number).or(pair)?;

@@ -54,6 +54,15 @@ pub struct Overview {
     pub oldest_unpublished_ms: Option<i64>,
 }
 
+/// The unpublished tickets, except waiters'.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unpublished {
+    /// Their number.
+    pub tickets: i64,
+    /// Milliseconds for which the oldest of them has been due.
+    pub oldest_ms: Option<i64>,
+}
+
 /// Returns the database's time.
 pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
     Ok(sqlx::query_scalar!(
@@ -76,25 +85,17 @@ pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
 pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
     let schema_version = schema_version(store).await?;
     let parked_messages::FailedCounts { failed, .. } = parked_messages::count_failed(store).await?;
+    let unpublished = read_unpublished(store, now).await?;
     let row = sqlx::query!(
         r#"-- overview
         SELECT coalesce($1, clock_timestamp()) AS "now!",
                j.active AS "active!", j.paused AS "paused!", j.next_fire_at,
-               f.oldest AS oldest_failed_at,
-               o.unpublished AS "unpublished!", o.oldest AS oldest_unpublished
+               f.oldest AS oldest_failed_at
         FROM (SELECT count(*) FILTER (WHERE status = 'active') AS active,
                      count(*) FILTER (WHERE status = 'paused') AS paused,
                      min(next_fire_at) FILTER (WHERE status = 'active') AS next_fire_at
               FROM sexton.jobs WHERE deleted_at IS NULL) j,
-             (SELECT min(finished_at) AS oldest FROM sexton.executions WHERE state = 'failed') f,
-             (SELECT count(*) AS unpublished,
-                     min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
-                                  next_attempt_at)) AS oldest
-              FROM sexton.executions WHERE ticket_published_at IS NULL
-                AND state IN ('pending', 'retrying', 'failed')
-                -- A waiter's ticket is published after its admission, what is enqueued for later when it is due.
-                AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL
-                         AND relay_after > coalesce($1, statement_timestamp()))) o"#,
+             (SELECT min(finished_at) AS oldest FROM sexton.executions WHERE state = 'failed') f"#,
         now
     )
     .fetch_one(store.with_timeout())
@@ -107,11 +108,32 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
         next_fire_at: row.next_fire_at,
         failed: failed as i64,
         oldest_failed_at: row.oldest_failed_at,
-        unpublished: row.unpublished,
-        oldest_unpublished_ms: row
-            .oldest_unpublished
-            .map(|at| (row.now - at).num_milliseconds().max(0)),
+        unpublished: unpublished.tickets,
+        oldest_unpublished_ms: unpublished.oldest_ms,
     })
+}
+
+/// Reads the number and the age of the unpublished tickets.
+pub async fn read_unpublished(store: &Store, now: Now) -> Result<Unpublished, StoreError> {
+    Ok(sqlx::query_as!(
+        Unpublished,
+        r#"-- unpublished_tickets
+        SELECT o.tickets AS "tickets!",
+               CASE WHEN o.oldest IS NOT NULL THEN
+                   greatest(0, extract(epoch FROM coalesce($1, clock_timestamp()) - o.oldest) * 1000)::bigint
+               END AS oldest_ms
+        FROM (SELECT count(*) AS tickets,
+                     min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
+                                  next_attempt_at)) AS oldest
+              FROM sexton.executions WHERE ticket_published_at IS NULL
+                AND state IN ('pending', 'retrying', 'failed')
+                -- A waiter's ticket is published after its admission, what is enqueued for later when it is due.
+                AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL
+                         AND relay_after > coalesce($1, statement_timestamp()))) o"#,
+        now
+    )
+    .fetch_one(store.with_timeout())
+    .await?)
 }
 
 /// Counts the executions that failed within the last `seconds` and are still failed.

@@ -16,7 +16,7 @@ use crate::StoreError;
 use crate::connection::client_timeout::WithTimeout;
 use crate::jobs::Job;
 use crate::lock_keys::{holders, read_ranges, used_keys};
-use crate::own_keys::OwnKeys;
+use crate::platform_keys::PlatformKeys;
 
 /// Maximum number of problems for which the next free key is looked for.
 const MAX_REMEDIES: usize = 20;
@@ -35,7 +35,7 @@ pub(super) async fn find_problems(
     if wanting.is_empty() {
         return Ok(Vec::new());
     }
-    let own_keys = OwnKeys::read(WithTimeout(&mut *connection)).await?;
+    let platform_keys = PlatformKeys::read(WithTimeout(&mut *connection)).await?;
     let keys: Vec<i64> = wanting.iter().map(|(_, key)| *key).collect();
     let named: HashSet<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     // By key: first the jobs that keep theirs, then, in the order of the files, those that want one.
@@ -56,7 +56,7 @@ pub(super) async fn find_problems(
     for (spec, key) in wanting {
         let range = service_of(&spec.name).and_then(|service| by_service.get(service).copied());
         let holder = taken.entry(key).or_insert_with(|| spec.name.clone());
-        let why = if let Some(purpose) = own_keys.purpose(key) {
+        let why = if let Some(purpose) = platform_keys.purpose(key) {
             // The job's task would keep Sexton from it.
             Some(format!("{key} is the lock of {purpose}"))
         } else if *holder == spec.name {

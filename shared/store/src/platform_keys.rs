@@ -17,12 +17,12 @@ pub(crate) const ASSIGN_LOCK_KEY: i64 = 0x7365_7874_6f6e_206b;
 
 /// The numbers that Sexton's own programs lock in one database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct OwnKeys {
+pub(crate) struct PlatformKeys {
     /// Of [`crate::schema::MigrationSession`]; another in each database.
     migration: i64,
 }
 
-impl OwnKeys {
+impl PlatformKeys {
     /// Reads the database's name, from which one key follows. The executor bounds the wait.
     pub(crate) async fn read(executor: impl PgExecutor<'_>) -> Result<Self, StoreError> {
         let name: String =
