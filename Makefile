@@ -13,7 +13,7 @@ fault_points := --features sexton-service/fault-points
 as_tests := --test servers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-monitors bench-pings bench-retention soak fuzz model promised verify torture torture-fences pictures lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -95,7 +95,7 @@ bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROU
 		$$(ls -t $(target)/bench/lines-*.jsonl | head -1)
 
 # With the programs that the tests run, so it costs seconds. What it measures means nothing.
-bench-smoke: test-programs ## See that the measurements of `make bench` run, without the peers
+bench-smoke: test-programs ## See that the measurements of `make bench` and `make bench-pings` run, without the peers
 	@$(CARGO) build -q --workspace --example nothing $(fault_points)
 	@python3 bench/report.py --check
 	@rm -f $(target)/bench/smoke.jsonl
@@ -105,6 +105,24 @@ bench-smoke: test-programs ## See that the measurements of `make bench` run, wit
 	@cp bench/measured.md $(target)/bench/smoke-measured.md
 	@python3 bench/report.py --page $(target)/bench/smoke.md --page $(target)/bench/smoke-measured.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
 	@python3 bench/report.py $(target)/bench/smoke.jsonl
+	@$(target)/debug/measure --pings 200 --seconds 2
+
+# About ten minutes, most of them for the measurement.
+bench-monitors: with-servers ## Measure how soon JOBS (100000) daily jobs, and as many checks, are found that missed their deadlines, and what that costs
+	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
+	@$(CARGO) build -q --release -p sexton-worker --example nothing
+	@$(CARGO) build -q --workspace --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --monitors $(or $(JOBS),100000) \
+		--report docs/internals/performance.md
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --checks $(or $(JOBS),100000) \
+		--report docs/internals/performance.md
+
+# Half a minute of pings, and longer if the rate is too much for the machine, besides the build.
+bench-pings: with-servers ## Measure `sexton serve` under PINGS (10000) pings a second for SECONDS (20)
+	@$(CARGO) build -q --release -p sexton-console
+	@$(CARGO) build -q --workspace --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --pings $(or $(PINGS),10000) \
+		--seconds $(or $(SECONDS),20) --report docs/internals/performance.md
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak
@@ -130,6 +148,11 @@ torture: test-programs ## Strike a thousand faults under load within an hour, wr
 
 torture-fences: test-programs ## Show that torture finds out a build without any one fence
 	@$(target)/debug/torture fences
+
+# Servers of its own, since the run breaks what it uses. Nothing else should be at work on the machine.
+pictures: programs with-servers ## Run a platform for MINUTES (12) under Prometheus and draw the dashboards in docs/images
+	@prometheus=$$(sh scripts/prometheus.sh) && env -u DATABASE_URL -u AMQP_URL $(with_servers) python3 -B scripts/pictures/run.py \
+		--programs $(target)/debug --prometheus "$$prometheus" --minutes $(or $(MINUTES),12)
 
 lint: unused-dependencies ## Check formatting, unused dependencies, lints and documentation
 	@$(CARGO) fmt --all --check

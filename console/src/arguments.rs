@@ -3,9 +3,12 @@
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sexton_service::settings::{Program, help};
 
+use crate::commands::alerts::AlertsCommand;
 use crate::commands::audit::AuditCommand;
 use crate::commands::bench::BenchCommand;
 use crate::commands::bulks::BulksCommand;
+use crate::commands::channels::ChannelsCommand;
+use crate::commands::checks::ChecksCommand;
 use crate::commands::completions::Completions;
 use crate::commands::cron::CronCommand;
 use crate::commands::doctor::Doctor;
@@ -14,10 +17,13 @@ use crate::commands::executions::ExecutionsCommand;
 use crate::commands::failed::FailedCommand;
 use crate::commands::flows::FlowsCommand;
 use crate::commands::groups::GroupsCommand;
+use crate::commands::incidents::IncidentsCommand;
 use crate::commands::jobs::JobsCommand;
 use crate::commands::keys::KeysCommand;
 use crate::commands::locks::LocksCommand;
 use crate::commands::migrate::Migrate;
+use crate::commands::monitors::MonitorsCommand;
+use crate::commands::serve::Serve;
 use crate::commands::status::Status;
 use crate::commands::unknown_messages::UnknownCommand;
 use crate::commands::workers::WorkersCommand;
@@ -61,9 +67,24 @@ pub enum Command {
     /// Inspect and remove unknown messages in the failed queue
     #[command(subcommand)]
     Unknown(UnknownCommand),
+    /// List monitors of jobs: what is expected of them, and what is missed
+    #[command(subcommand)]
+    Monitors(MonitorsCommand),
+    /// Manage checks: jobs that run elsewhere and report by pings
+    #[command(subcommand)]
+    Checks(ChecksCommand),
+    /// Respond to incidents: acknowledge, silence, resolve
+    #[command(subcommand)]
+    Incidents(IncidentsCommand),
     /// Search and export the record of operators' actions
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Manage channels and routes of alerts, and their notifications
+    #[command(subcommand)]
+    Alerts(AlertsCommand),
+    /// List and test the channels that notifications go to
+    #[command(subcommand)]
+    Channels(ChannelsCommand),
     /// Manage keys of advisory locks: ranges of services, formulas of other systems
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -81,6 +102,8 @@ pub enum Command {
     Cron(CronCommand),
     /// Create or upgrade the database schema
     Migrate(Migrate),
+    /// Accept pings of jobs that run elsewhere, until stopped
+    Serve(Serve),
     /// Measure the platform's throughput and latency
     Bench(BenchCommand),
     /// Print a script for completion in bash, zsh or fish
@@ -90,15 +113,23 @@ pub enum Command {
 impl Arguments {
     /// Reads the process's arguments; answers `--help`, `--version` and mistakes itself.
     pub fn read() -> Self {
-        let after = format!("{}\n{}", Exit::help(), environment());
-        let matches = Self::command().after_help(Exit::help()).after_long_help(after).get_matches();
+        let matches = Self::documented().get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Returns the command line with its settings and exit statuses, as `--help` prints them.
+    fn documented() -> clap::Command {
+        let after = format!("{}\n{}", Exit::help(), environment(Program::Console));
+        Self::command()
+            .after_help(Exit::help())
+            .after_long_help(after)
+            .mut_subcommand("serve", |serve| serve.after_long_help(environment(Program::Server)))
     }
 }
 
 /// The settings' help without its title, which the command line's own help has.
-fn environment() -> String {
-    let text = help(Program::Console);
+fn environment(program: Program) -> String {
+    let text = help(program);
     text.find("Environment:").map_or(text.clone(), |at| text[at..].to_owned())
 }
 
@@ -108,6 +139,20 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Arguments::command().debug_assert();
+        Arguments::documented().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_serve_lists_the_settings_that_it_reads_and_no_others() {
+        let mut command = Arguments::documented();
+        let serve = command.find_subcommand_mut("serve").unwrap();
+        let text = serve.render_long_help().to_string();
+        let listed = |name: &str| text.contains(&format!("\n  {name}\n"));
+        for name in ["DATABASE_URL", "SERVE_ADDR", "PINGS_PER_MINUTE", "HEALTH_ADDR", "RUST_LOG"] {
+            assert!(listed(name), "{name} is missing in {text}");
+        }
+        for name in ["DATABASE_DIRECT_URL", "AMQP_URL", "FAILED_WARN_COUNT", "WORKER_SLOTS"] {
+            assert!(!listed(name), "{name} is in {text}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 mod remedies;
 
 use serde_json::{Value, json};
+use sexton_model::alerts_file::AlertsProblem;
 use sexton_model::jobs_file::Problem;
 use sexton_model::lock_key::ranges_file::RangeProblem;
 use sexton_operations::connect::ConnectError;
@@ -25,6 +26,9 @@ pub enum Failure {
     /// A file of ranges, or its content, cannot be imported.
     #[error("{}", range_problems(.0))]
     RangeProblems(Vec<RangeProblem>),
+    /// An alerts file cannot be applied.
+    #[error("{}", alerts_problems(.0))]
+    AlertsProblems(Vec<AlertsProblem>),
     /// Arguments that the parser cannot judge.
     #[error("{0}")]
     Usage(String),
@@ -63,7 +67,10 @@ impl Failure {
     /// The status of the process.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Failed(_) | Self::Problems(_) | Self::RangeProblems(_) => Exit::Failed,
+            Self::Failed(_)
+            | Self::Problems(_)
+            | Self::RangeProblems(_)
+            | Self::AlertsProblems(_) => Exit::Failed,
             Self::Usage(_) | Self::Settings(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
             Self::NothingDone(_) => Exit::NothingDone,
@@ -100,8 +107,21 @@ impl Failure {
             });
             document["problems"] = list.collect();
         }
+        if let Self::AlertsProblems(all) = self {
+            let list = all.iter().map(|p| {
+                json!({
+                    "file": p.file, "line": p.line, "place": p.place, "field": p.field,
+                    "message": p.message,
+                })
+            });
+            document["problems"] = list.collect();
+        }
         document
     }
+}
+
+fn alerts_problems(all: &[AlertsProblem]) -> String {
+    format!("{}; nothing was applied", listed(all))
 }
 
 fn problems(all: &[Problem]) -> String {

@@ -52,6 +52,12 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Groups(command) => commands::groups::run(&command, session).await,
         Command::Bulks(command) => commands::bulks::run(&command, session).await,
         Command::Unknown(command) => commands::unknown_messages::run(command, session).await,
+        Command::Monitors(command) => commands::monitors::run(&command, session).await,
+        Command::Incidents(command) => commands::incidents::run(&command, session).await,
+        Command::Checks(command) => commands::checks::run(&command, session).await,
+        Command::Serve(_) => Box::pin(commands::serve::run()).await,
+        Command::Alerts(command) => commands::alerts::run(&command, session).await,
+        Command::Channels(command) => commands::channels::run(&command, session).await,
         Command::Keys(command) => commands::keys::run(&command, session).await,
         Command::Status(arguments) => commands::status::run(&arguments, session).await,
         Command::Enqueue(command) => commands::enqueue::run(*command, session).await,
@@ -77,7 +83,12 @@ pub fn main() -> anyhow::Result<exit::Exit> {
         return Ok(exit::Exit::Usage);
     }
     let session = Session::new(arguments.json);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = match arguments.command {
+        Command::Serve(_) => {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?
+        }
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+    };
     let Err(failure) = runtime.block_on(run(arguments.command, &session)) else {
         return Ok(exit::Exit::Done);
     };

@@ -15,6 +15,7 @@
 //! | | [`ledger_check`](maintenance::ledger_check) | looks for firings without a record |
 //! | | [`platform_metrics`](maintenance::platform_metrics) | reads the values of the whole platform for `/metrics` |
 //! | | [`heartbeat`](maintenance::heartbeat) | records that this process is alive |
+//! | [`alerts`] | [`notification_sender`](alerts::delivery) | sends notifications to channels |
 //! | [`sweep`] | [`sweep`] | keeps the failed queue in step with the rows |
 //! | [`bulks`] | [`bulks`] | carries out operators' actions on many executions |
 //!
@@ -23,6 +24,8 @@
 //! run beside the loops: [`publish::dispatch`] publishes freshly claimed tickets, and [`notifications`] listens
 //! for notifications of the database. [`start_up`] precedes all of them, and [`program`] assembles them.
 
+mod adaptive_batch;
+pub mod alerts;
 pub mod background_loop;
 pub mod bulks;
 pub mod notifications;
@@ -37,6 +40,7 @@ pub mod maintenance {
     pub mod flow_maker;
     pub mod heartbeat;
     pub mod ledger_check;
+    pub mod ping_trimmer;
     pub mod platform_metrics;
     pub mod pruner;
     pub mod reconciler;

@@ -8,7 +8,7 @@ use sexton_scheduler::program::run_scheduler;
 use sexton_scheduler::start_up::environment;
 use sexton_service::lifecycle::Signals;
 use sexton_service::settings::{Program, SchedulerSettings, process_environment};
-use sexton_service::{arguments, telemetry};
+use sexton_service::{arguments, telemetry, traces};
 
 fn main() -> ExitCode {
     if let Some(status) = arguments::handle(Program::Scheduler, std::env::args_os().skip(1)) {
@@ -38,5 +38,8 @@ fn main() -> ExitCode {
 async fn run(settings: SchedulerSettings, jobs: Vec<JobSpec>) -> anyhow::Result<ExitCode> {
     let signals = Signals::install().context("failed to listen for signals")?;
     telemetry::init(&settings.service.telemetry)?;
-    Ok(run_scheduler(settings, jobs, signals).await?.into())
+    traces::init(settings.service.traces.as_ref(), &settings.service.instance)?;
+    let ended = run_scheduler(settings, jobs, signals).await;
+    traces::shut_down().await;
+    Ok(ended?.into())
 }

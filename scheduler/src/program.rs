@@ -13,9 +13,12 @@ use sexton_broker::{
 };
 use sexton_engine::heartbeat::{Heartbeat, mark_stopped};
 use sexton_engine::link_readiness::mirror_link;
+use sexton_model::heartbeat;
 use sexton_model::id::ProcessId;
 use sexton_model::job::JobSpec;
 use sexton_model::zone::tz_data_version;
+use sexton_outbound::channel::send::Sender;
+use sexton_outbound::secret::SecretSource;
 use sexton_service::clock;
 use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
@@ -25,11 +28,18 @@ use sexton_service::settings::{SchedulerSettings, ServiceSettings};
 use sexton_store::instances::InstanceRegistration;
 use sexton_store::retention::RetentionPolicy;
 use sexton_store::{Store, StoreOptions};
+use sexton_tls::TlsClient;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::alerts::check_monitors::CheckMonitors;
+use crate::alerts::dead_man::DeadManSwitch;
+use crate::alerts::delivery::NotificationSender;
+use crate::alerts::heartbeat_delivery::HeartbeatSender;
+use crate::alerts::job_monitors::JobMonitors;
+use crate::alerts::platform_monitors::PlatformMonitors;
 use crate::background_loop::BackgroundLoop;
 use crate::background_loop::runner::{LoopContext, run};
 use crate::bulks::Bulks;
@@ -37,6 +47,7 @@ use crate::maintenance::failure_aggregator::FailureAggregator;
 use crate::maintenance::flow_maker::FlowMaker;
 use crate::maintenance::heartbeat::InstanceHeartbeat;
 use crate::maintenance::ledger_check::LedgerCheck;
+use crate::maintenance::ping_trimmer::PingTrimmer;
 use crate::maintenance::platform_metrics::PlatformMetrics;
 use crate::maintenance::pruner::Pruner;
 use crate::maintenance::reconciler::Reconciler;
@@ -179,8 +190,14 @@ impl Loops<'_> {
         self.spawn(FlowMaker::new(store.clone(), Arc::clone(&unpublished)), &flows);
         self.spawn(Cursors::new(store.clone()), &Arc::default());
         self.spawn(FailureAggregator::new(store.clone()), &Arc::default());
+        self.spawn_senders(settings, &stop);
         self.spawn(LedgerCheck::new(store.clone()), &Arc::default());
-        self.spawn(PlatformMetrics::new(store.clone()), &Arc::default());
+        self.spawn(JobMonitors::new(store.clone()), &Arc::default());
+        self.spawn(CheckMonitors::new(store.clone()), &Arc::default());
+        self.spawn(PingTrimmer::new(store.clone()), &Arc::default());
+        let doctor = settings.doctor.clone();
+        self.spawn(PlatformMonitors::new(store.clone(), doctor), &Arc::default());
+        self.spawn(PlatformMetrics::new(store.clone(), settings.metrics_per_job), &Arc::default());
         let quiet = Arc::default();
         self.spawn(
             Rescuer::new(store.clone(), service.retry.clone(), Arc::clone(&unpublished)),
@@ -195,6 +212,21 @@ impl Loops<'_> {
             audit_days: settings.audit_days.map(|days| days as i32),
         };
         self.spawn(Pruner::new(store.clone(), terms, stop), &Arc::default());
+    }
+
+    /// Starts the loops that send to other systems.
+    fn spawn_senders(&self, settings: &SchedulerSettings, stop: &CancellationToken) {
+        let (store, quiet) = (self.store, Arc::default());
+        let secrets = SecretSource::new(std::env::vars_os());
+        let sender = Sender::new(secrets, TlsClient::default());
+        let pinger = sender.clone().within(heartbeat::SEND_TIMEOUT);
+        self.spawn(NotificationSender::new(store.clone(), sender, stop.clone()), &quiet);
+        let heartbeats = HeartbeatSender::new(store.clone(), pinger.clone(), stop.clone());
+        self.spawn(heartbeats, &quiet);
+        let watcher = settings.dead_man.as_ref();
+        let target = watcher.map(|(url, period)| (url.expose().clone(), *period));
+        let switch = DeadManSwitch::new(store.clone(), self.link.clone(), pinger, target);
+        self.spawn(switch, &quiet);
     }
 
     fn spawn<S: BackgroundLoop>(&self, background_loop: S, wakeup: &Arc<Notify>) {

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where it stands")]
 
+mod alerts;
 mod bad_input;
 mod broker;
 mod chaos;
+mod checks;
 mod cli;
 mod demo;
 pub(crate) mod docs;
@@ -24,5 +26,6 @@ mod process;
 mod scheduler;
 mod soak;
 mod store;
+mod traces;
 mod unknown_messages;
 mod worker;

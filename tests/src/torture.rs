@@ -1,5 +1,6 @@
 //! Torture: faults under load, thousands of them, on the real programs and the real servers.
 
+mod alarms;
 mod arena;
 mod broker_client;
 pub mod bulk_fences;

@@ -55,7 +55,7 @@ impl InstanceHeartbeat {
         }
         self.beats = self.beats.wrapping_add(1);
         // A failure is not reported to the gate: tasks do not need this table.
-        self.heartbeat.record_incidents(None).await;
+        self.heartbeat.record_queue_incidents(None).await;
         if self.has_predecessors_to_settle {
             context.gate.run_statement(self.settle_predecessors()).await?;
             self.has_predecessors_to_settle = false;

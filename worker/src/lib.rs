@@ -25,7 +25,6 @@ mod parked_log;
 mod program;
 mod queue_health;
 mod schema_cache;
-pub mod secret;
 mod slot;
 pub mod tasks;
 pub mod testing;

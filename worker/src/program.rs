@@ -12,7 +12,7 @@ use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
 use sexton_service::metrics::{self, Program, table};
 use sexton_service::settings::WorkerSettings;
-use sexton_service::{clock, fault, telemetry};
+use sexton_service::{clock, fault, telemetry, traces};
 use sexton_store::task::TaskDatabase;
 use sexton_store::{Store, StoreOptions};
 use sexton_tls::TlsClient;
@@ -26,9 +26,9 @@ use crate::executor::email::EmailHost;
 use crate::executor::http::HttpHost;
 use crate::guard::GuardProgram;
 use crate::handler::HandlerHost;
-use crate::secret::SecretSource;
 use crate::tasks::{Hosts, Tasks};
 use crate::worker::{ACK_DEADLINE, WorkerOptions, run};
+use sexton_outbound::secret::SecretSource;
 
 /// How long a runtime may miss its heartbeat before `/livez` says so.
 const MAX_BEAT_INTERVAL: Duration = Duration::from_secs(30);
@@ -65,6 +65,7 @@ async fn run_worker(
 ) -> anyhow::Result<ExitCode> {
     let signals = Signals::install().context("failed to listen for signals")?;
     telemetry::init(&settings.service.telemetry)?;
+    traces::init(settings.service.traces.as_ref(), &settings.service.instance)?;
     let options = options(settings, handlers, handler_threads)?;
     metrics::init(Program::Worker, env!("CARGO_PKG_VERSION"));
     let lifecycle = Lifecycle::new(settings.service.shutdown_grace);
@@ -81,7 +82,9 @@ async fn run_worker(
     }
     let life = lifecycle.clone();
     lifecycle.spawn("worker", async move { run(options, &life, &readiness, &liveness).await });
-    Ok(lifecycle.run_until_stopped(signals).await.into())
+    let ended = lifecycle.run_until_stopped(signals).await;
+    traces::shut_down().await;
+    Ok(ended.into())
 }
 
 /// Sends a heartbeat to the liveness from a task of this runtime, to show that its tasks get a thread.

@@ -22,7 +22,7 @@ use sexton_store::open::{OpenRequest, Opened};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout_at};
 
-use crate::attempt::{self, held};
+use crate::attempt::{self, AttemptSpan, held};
 use crate::consumer_liveness::SlotStatus;
 use crate::context::Context;
 use crate::executor::HostInstant;
@@ -209,7 +209,8 @@ impl Slot {
             fault::point("worker.renewed_first");
         }
         let context = Arc::clone(&self.context);
-        let mut run = std::pin::pin!(attempt::run(&context, opened, sent, cancels));
+        let span = AttemptSpan::begin(&delivery, self.consumer.queue(), opened);
+        let mut run = std::pin::pin!(attempt::run(&context, opened, sent, cancels, span));
         tokio::select! {
             () = &mut run => {
                 fault::point("worker.marked");

@@ -138,6 +138,7 @@ where
         idempotency_key: "test.job:test".to_owned(),
         params: json!({}),
         timeout: Duration::from_hours(1),
+        trace: None,
     };
     HandlerTest {
         handler: AnyHandler::new(handler),

@@ -1,7 +1,7 @@
 //! `sexton cron`: an expression's next firings, and likely mistakes in schedules. Only `lint --database` needs a server.
 
 mod anomalies;
-mod lint;
+pub(super) mod lint;
 pub mod stream;
 
 use chrono::{DateTime, SecondsFormat, Utc};

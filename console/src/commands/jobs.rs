@@ -7,8 +7,10 @@ mod control;
 mod delete;
 mod explain;
 mod import;
+mod lint;
 mod list_and_show;
 mod next;
+mod policy;
 mod preview;
 mod trigger_many;
 
@@ -31,6 +33,10 @@ pub enum JobsCommand {
     List(List),
     /// Show a job with its next firings, last executions and operators' actions
     Show(JobReference),
+    /// Show what holds for a job, in words, and what is missing: guarantee, lock, missed runs, key, failure
+    Policy(JobReference),
+    /// Find likely mistakes in jobs, of files or of the database
+    Lint(lint::Lint),
     /// Show the next firings of jobs
     Next(next::Next),
     /// Show how clock changes affect the firings of jobs
@@ -258,6 +264,8 @@ pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure>
         JobsCommand::Apply(apply) => apply::run(&apply, session).await,
         JobsCommand::List(list) => list_and_show::list(list, session).await,
         JobsCommand::Show(reference) => list_and_show::show(&reference.name, session).await,
+        JobsCommand::Policy(reference) => policy::run(&reference.name, session).await,
+        JobsCommand::Lint(arguments) => lint::run(&arguments, session).await,
         JobsCommand::Next(next) => next::run(&next, session).await,
         JobsCommand::Preview(preview) => preview::run(&preview, session).await,
         JobsCommand::Import(import) => import::run(&import, session),

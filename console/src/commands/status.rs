@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use sexton_operations::status::{self, Queues, Status as PlatformStatus, Warning};
 use sexton_operations::workers::MAX_HEARTBEAT_AGE_MS;
+use sexton_store::incidents::OpenIncidents;
 use sexton_store::instances::Instance;
 use sexton_store::status::{Overview, PoolCounts};
 
@@ -43,12 +44,14 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
         session.out.document(&status.document())?;
         return arguments.judge(&status.warnings);
     }
-    let PlatformStatus { overview, host_now, instances, queues, warnings, .. } = &status;
+    let PlatformStatus { overview, host_now, instances, queues, incidents, warnings, .. } = &status;
     let mut facts = facts(overview, *host_now, queues);
+    facts.cell("incidents", incident_counts(incidents));
     for warning in warnings {
         facts.cell("warning", Cell::toned(warning.to_string(), Tone::Warning));
     }
     session.out.facts(facts)?;
+    render_incidents(incidents, overview.now, session)?;
     session.out.print("")?;
     session.out.table(pools_table(&status))?;
     session.out.print("")?;
@@ -127,6 +130,46 @@ fn tickets(overview: &Overview) -> Cell {
             Cell::toned(text, tone)
         }
         None => Cell::toned("all published", Tone::Good),
+    }
+}
+
+fn incident_counts(incidents: &OpenIncidents) -> Cell {
+    let OpenIncidents { high, medium, low, .. } = *incidents;
+    let counts = [("high", high), ("medium", medium), ("low", low)];
+    let named: Vec<String> = (counts.iter().filter(|(_, count)| *count > 0))
+        .map(|(severity, count)| format!("{count} {severity}"))
+        .collect();
+    match (high, named.is_empty()) {
+        (_, true) => Cell::toned("none open", Tone::Good),
+        (0, false) => Cell::toned(format!("{} open", named.join(", ")), Tone::Warning),
+        (_, false) => Cell::toned(format!("{} open", named.join(", ")), Tone::Bad),
+    }
+}
+
+fn render_incidents(
+    incidents: &OpenIncidents,
+    now: DateTime<Utc>,
+    session: &Session,
+) -> Result<(), Failure> {
+    if incidents.worst.is_empty() {
+        return Ok(());
+    }
+    let mut table =
+        Table::new(&["INCIDENT", "CAUSE", "SEVERITY", "STATE", "SINCE"]).single_line_rows();
+    for one in &incidents.worst {
+        table.row(vec![
+            Cell::new(format!("{} {}", one.subject_kind, one.name)),
+            Cell::new(one.cause.replace('_', " ")),
+            Cell::new(&one.severity),
+            Cell::new(&one.state),
+            Cell::new(ago(one.opened_at, now)),
+        ]);
+    }
+    session.out.print("")?;
+    session.out.table(table)?;
+    match incidents.count() - incidents.worst.len() as i64 {
+        0 => Ok(()),
+        more => session.out.print(format!("… and {more} more: sexton incidents list")),
     }
 }
 

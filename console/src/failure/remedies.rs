@@ -30,6 +30,7 @@ impl From<InvalidRequest> for Failure {
         match invalid {
             InvalidRequest::JobsFile(problems) => Self::Problems(problems),
             InvalidRequest::RangesFile(problems) => Self::RangeProblems(problems),
+            InvalidRequest::AlertsFile(problems) => Self::AlertsProblems(problems),
             InvalidRequest::Several(all) => {
                 let all: Vec<String> =
                     all.into_iter().map(|one| Self::from(one).to_string()).collect();
@@ -99,6 +100,7 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         | InvalidRequest::Several(_)
         | InvalidRequest::JobsFile(_)
         | InvalidRequest::RangesFile(_)
+        | InvalidRequest::AlertsFile(_)
         | InvalidRequest::LockKey(_) => invalid.to_string(),
     }
 }
@@ -158,6 +160,9 @@ fn not_found(missing: NotFound) -> String {
         }
         NotFound::LockRow(_) => format!("{text}; `sexton locks --all` shows those there are"),
         NotFound::KeyRange(_) => format!("{text}; `sexton keys list` shows those there are"),
+        NotFound::Check(_) => format!("{text}; `sexton checks list` shows those there are"),
+        NotFound::PingKey(_) => format!("{text}; `sexton checks keys` shows those there are"),
+        NotFound::Channel(_) => format!("{text}; `sexton channels list` shows those there are"),
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),
         NotFound::UnknownMessage(id) => format!(
             "there is no unknown message {id}; `sexton unknown list --all` shows all that are known"

@@ -1,6 +1,6 @@
 //! Keeps the failure index, so that queries of the failed executions are fast.
 //!
-//! It adds the recorded changes to the groups' counts, gives new groups their pattern, and computes missing
+//! It adds the recorded changes to the groups' counts, opens incidents of resolved groups that failed again, gives new groups their pattern, and computes missing
 //! fingerprints. Nothing waits for it: readers add the changes that it has not aggregated yet. Each step is one
 //! statement or transaction that can be repeated, so that a crash in between leaves the remainder to the next round,
 //! of any scheduler.
@@ -14,10 +14,11 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::time::Instant;
 
+use crate::adaptive_batch::AdaptiveBatch;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
 /// The most changes that one transaction aggregates.
-const MAX_BATCH_CHANGES: i64 = 5_000;
+const MAX_BATCH_CHANGES: usize = 5_000;
 /// Fingerprints, and patterns, in one round.
 const MAX_BATCH_FINGERPRINTS: i64 = 500;
 /// Pause after a round that found nothing.
@@ -29,6 +30,8 @@ const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
 #[derive(Debug)]
 pub struct FailureAggregator {
     store: Store,
+    /// Smaller after changes that were not added up in time: each may open an incident.
+    batch: AdaptiveBatch,
     /// When old entries were last removed; a restart loses it without harm.
     pruned_at: Mutex<Option<Instant>>,
 }
@@ -38,14 +41,19 @@ pub struct FailureAggregator {
 pub struct FailureAggregatorReport {
     /// Number of changes that were aggregated.
     pub changes: i64,
+    /// Resolved groups that failed again.
+    pub reopened: usize,
     /// Fingerprints that were computed.
     pub fingerprints: u64,
+    /// Whether there is more to do at once.
+    pub more: bool,
 }
 
 impl FailureAggregator {
     /// Creates the loop, whose first round runs at once.
     pub fn new(store: Store) -> Self {
-        Self { store, pruned_at: Mutex::default() }
+        let batch = AdaptiveBatch::with_max(MAX_BATCH_CHANGES);
+        Self { store, batch, pruned_at: Mutex::default() }
     }
 
     async fn fill_fingerprints(&self) -> Result<u64, LoopError> {
@@ -78,9 +86,16 @@ impl BackgroundLoop for FailureAggregator {
 
     async fn run_once(&self, now: Now) -> Result<FailureAggregatorReport, LoopError> {
         let fingerprints = self.fill_fingerprints().await?;
-        let aggregated =
-            with_timeout(QUERY_TIMEOUT, failures::aggregate(&self.store, MAX_BATCH_CHANGES, now))
-                .await?;
+        let limit = self.batch.jobs();
+        let aggregating = failures::aggregate(&self.store, limit as i64, now);
+        let aggregated = match with_timeout(QUERY_TIMEOUT, aggregating).await {
+            Ok(aggregated) => aggregated,
+            Err(error) => {
+                self.batch.shrink(limit);
+                return Err(error.into());
+            }
+        };
+        self.batch.grow(aggregated.changes as usize);
         if aggregated.changes > 0 {
             fault::point("scheduler.failures_aggregated");
         }
@@ -88,11 +103,15 @@ impl BackgroundLoop for FailureAggregator {
         with_timeout(QUERY_TIMEOUT, failures::name_groups(&self.store, MAX_BATCH_FINGERPRINTS))
             .await?;
         self.prune(now).await?;
-        Ok(FailureAggregatorReport { changes: aggregated.changes, fingerprints })
+        Ok(FailureAggregatorReport {
+            changes: aggregated.changes,
+            reopened: aggregated.reopened,
+            fingerprints,
+            more: aggregated.changes >= limit as i64 || fingerprints > 0,
+        })
     }
 
     fn pause(&self, done: &FailureAggregatorReport) -> Pause {
-        let more = done.changes >= MAX_BATCH_CHANGES || done.fingerprints > 0;
-        Pause::AtMost(if more { Duration::ZERO } else { POLL_INTERVAL })
+        Pause::AtMost(if done.more { Duration::ZERO } else { POLL_INTERVAL })
     }
 }

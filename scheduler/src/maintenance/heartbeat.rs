@@ -21,7 +21,7 @@ impl BackgroundLoop for InstanceHeartbeat {
     /// Sends one heartbeat; returns whether the process is ready.
     async fn run_once(&self, now: Now) -> Result<bool, LoopError> {
         let ready = self.0.beat(now).await?;
-        self.0.record_incidents(now).await;
+        self.0.record_queue_incidents(now).await;
         Ok(ready)
     }
 

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use sexton_model::failures::GroupState;
 use sexton_service::fault;
-use sexton_service::metrics::table;
+use sexton_service::metrics::{MAX_SERIES, SnapshotGauge, table};
+use sexton_store::alerts::outcome;
+use sexton_store::incidents;
+use sexton_store::job_readings::{self, JobReading};
 use sexton_store::readings::{self, PlatformReading};
 use sexton_store::status::{self, PoolCounts, Unpublished};
 use sexton_store::timeout::with_timeout;
@@ -22,6 +25,8 @@ const READ_INTERVAL: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct PlatformMetrics {
     store: Store,
+    /// Whether each job has values.
+    per_job: bool,
     requeues: Mutex<Option<Requeues>>,
 }
 
@@ -37,8 +42,8 @@ struct Requeues {
 
 impl PlatformMetrics {
     /// Creates the loop, whose first round runs at once.
-    pub const fn new(store: Store) -> Self {
-        Self { store, requeues: Mutex::new(None) }
+    pub const fn new(store: Store, per_job: bool) -> Self {
+        Self { store, per_job, requeues: Mutex::new(None) }
     }
 
     async fn count_requeues(&self) -> Result<Requeues, LoopError> {
@@ -76,6 +81,15 @@ impl BackgroundLoop for PlatformMetrics {
         set_tickets(with_timeout(QUERY_TIMEOUT, status::read_unpublished(&self.store, now)).await?);
         set_pools(&with_timeout(QUERY_TIMEOUT, status::pools(&self.store, now)).await?);
         set_reading(&with_timeout(QUERY_TIMEOUT, readings::read(&self.store, now)).await?);
+        let open = with_timeout(QUERY_TIMEOUT, incidents::count_open(&self.store)).await?;
+        let open = open.into_iter().map(|(severity, count)| ([severity.as_str()], count as f64));
+        table::INCIDENTS_OPEN.set(open.collect());
+        let oldest = with_timeout(QUERY_TIMEOUT, outcome::oldest_due_s(&self.store, now)).await?;
+        table::NOTIFICATION_OLDEST.set(vec![([], oldest)]);
+        if self.per_job {
+            let reading = job_readings::read(&self.store, MAX_SERIES as i64);
+            set_jobs(&with_timeout(QUERY_TIMEOUT, reading).await?);
+        }
         let requeues = self.count_requeues().await?;
         table::REQUEUED.set(vec![
             (["single"], requeues.single),
@@ -111,6 +125,22 @@ fn set_pools(pools: &[PoolCounts]) {
     table::DUE_OLDEST.set(pools.iter().map(|pool| ([pool.pool.as_str()], oldest(pool))).collect());
     let slots = pools.iter().map(|pool| ([pool.pool.as_str()], pool.slots as f64));
     table::POOL_SLOTS.set(slots.collect());
+}
+
+fn set_jobs(readings: &[JobReading]) {
+    type Value = fn(&JobReading) -> Option<f64>;
+    let gauges: [(&SnapshotGauge<1>, Value); 3] = [
+        (&table::JOB_LAST_SUCCESS, |reading| reading.last_success_s),
+        (&table::JOB_NEXT_FIRING, |reading| reading.next_firing_s),
+        (&table::JOB_CONSECUTIVE_FAILURES, |reading| Some(reading.failures as f64)),
+    ];
+    let others = readings.iter().find(|reading| reading.job.is_none());
+    for (gauge, value) in gauges {
+        let named = readings.iter().filter_map(|one| Some(([one.job.as_deref()?], value(one)?)));
+        gauge.set_with_other(named.collect(), others.and_then(value));
+    }
+    let dropped = others.map_or(0, |others| others.jobs.unsigned_abs());
+    table::SERIES_DROPPED.add([], dropped * gauges.len() as u64);
 }
 
 fn set_reading(reading: &PlatformReading) {

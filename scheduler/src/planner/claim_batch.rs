@@ -177,6 +177,14 @@ impl ClaimBatch {
         skips.filter(|claim| inserted.contains(&claim.id)).count()
     }
 
+    /// Returns the claims with their jobs. `jobs` are the planned ones.
+    pub(crate) fn with_jobs<'a>(
+        &'a self,
+        jobs: &'a [DueJob],
+    ) -> impl Iterator<Item = (&'a Claim, &'a DueJob)> {
+        self.claims.iter().zip(self.job_of.iter().map(|&index| &jobs[index]))
+    }
+
     /// Returns the tickets of the new rows that are to run at once. `jobs` are the planned ones.
     pub(crate) fn tickets(
         self,

@@ -18,7 +18,6 @@
 //! claims again, or the new ones. A job that cannot be planned is quarantined and logged; its row does not
 //! change. While the broker is down, claiming continues and the tickets stay unpublished in the rows.
 
-mod adaptive_batch;
 mod admission;
 mod claim_batch;
 pub mod cursors;
@@ -27,6 +26,7 @@ mod next_wakeup;
 mod quarantine;
 mod report;
 mod timetable_cache;
+mod traces;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -41,7 +41,6 @@ use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use self::adaptive_batch::AdaptiveBatch;
 use self::admission::{Admissions, Round};
 use self::claim_batch::ClaimBatch;
 use self::execution_ids::execution_id;
@@ -50,6 +49,7 @@ use self::quarantine::Quarantine;
 pub use self::report::PlannerReport;
 use self::report::log_jump;
 use self::timetable_cache::TimetableCache;
+use crate::adaptive_batch::AdaptiveBatch;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 use crate::publish::dispatch::Dispatch;
 
@@ -233,12 +233,12 @@ impl Planner {
         mut batch: ClaimBatch,
         jobs: &[DueJob],
     ) -> Result<PlannerReport, LoopError> {
+        let began = traces::place(&mut batch.claims);
         let (inserted, replaced) = match self.record(&mut transaction, &mut batch, jobs).await {
             Ok(recorded) => recorded,
             Err(error) => {
                 if is_row_error(&error) {
-                    // A mere drop is not enough: the next transaction begins at once, on another connection,
-                    // and would find these jobs still locked.
+                    // A mere drop would unlock these jobs later than the next transaction looks for them.
                     let _ = with_timeout(QUERY_TIMEOUT, transaction.rollback()).await;
                 }
                 return Err(error);
@@ -248,6 +248,7 @@ impl Planner {
             fault::point("scheduler.claiming");
         }
         with_timeout(QUERY_TIMEOUT, transaction.commit()).await?;
+        traces::record_firings(&batch, jobs, &inserted, began);
         let waiting = batch.waiters(&inserted);
         if waiting > 0 {
             fault::point("scheduler.waiting");

@@ -9,14 +9,15 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sexton_broker::{Link, PoolName, PublishError, Publisher};
+use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher};
 use sexton_engine::outbox::{self, MARK_TIMEOUT, PublishedTicket};
+use sexton_engine::traces::record_publication;
 use sexton_model::flow_control::{Destination, FlowControl};
 use sexton_model::id::ExecutionId;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_model::state::State;
-use sexton_service::clock;
 use sexton_service::metrics::table;
+use sexton_service::{clock, traces};
 use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::timeout;
@@ -137,15 +138,25 @@ impl Outbox {
             // People read it; no decision depends on it.
             let dated = now.unwrap_or_else(clock::now);
             let namespace = self.link.namespace();
-            let batch = tickets.iter().map(|one| outbox::publication(namespace, one, dated));
-            self.publisher.publish(batch.collect()).await
+            let batch: Vec<Publication> =
+                tickets.iter().map(|one| outbox::publication(namespace, one, dated)).collect();
+            let queues: Vec<String> = if traces::is_on() {
+                batch.iter().map(|one| one.queue().to_owned()).collect()
+            } else {
+                Vec::new()
+            };
+            (self.publisher.publish(batch).await, queues)
         };
-        let began = Instant::now();
+        let (began, began_at) = (Instant::now(), clock::now());
         // The confirms that arrived before the timeout are lost; the relay publishes these tickets again.
-        let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
+        let Ok((answers, queues)) = timeout(PUBLISH_TIMEOUT, publishing).await else {
             return SendOutcome { unknown: tickets.len(), ..SendOutcome::default() };
         };
         let took = began.elapsed();
+        for ((unpublished, answer), queue) in tickets.iter().zip(&answers).zip(queues) {
+            let error = answer.as_ref().err().map(ToString::to_string);
+            record_publication(unpublished, &queue, began_at, error.as_deref());
+        }
         let mut sent = SendOutcome::default();
         for (unpublished, answer) in tickets.iter().zip(answers) {
             match answer {

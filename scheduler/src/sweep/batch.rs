@@ -15,7 +15,7 @@ use sexton_broker::names::is_main_queue;
 use sexton_broker::{FailedQueue, ParkedMessage, publish};
 use sexton_engine::parked_log::log_parked;
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::incident::IncidentKind;
+use sexton_model::queue_incident::QueueIncidentKind;
 use sexton_model::sweep::{KnownRow, MessageAttempt, SweepDecision, judge_batch};
 use sexton_model::ticket::{Envelope, IncomingMessage, read_message};
 use sexton_service::fault;
@@ -106,8 +106,8 @@ impl Pass<'_> {
         if !is_main_queue(link.namespace(), queue) {
             return None;
         }
-        if let Some(kind) = IncidentKind::from_dead_letter_reason(reason) {
-            link.note_incident(queue, kind, 1);
+        if let Some(kind) = QueueIncidentKind::from_dead_letter_reason(reason) {
+            link.note_queue_incident(queue, kind, 1);
         }
         Some(reason)
     }

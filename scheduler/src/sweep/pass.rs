@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sexton_broker::names::failed_queue;
 use sexton_broker::{FailedQueue, InspectError, PublishError};
-use sexton_model::incident::IncidentKind;
+use sexton_model::queue_incident::QueueIncidentKind;
 use sexton_store::exclusive_lock::ExclusiveLock;
 use sexton_store::parked_messages::{ScanPosition, begin_pass, end_pass, mark_unseen_unpublished};
 use sexton_store::timeout::with_timeout;
@@ -76,7 +76,7 @@ impl<'a> Pass<'a> {
             if self.tally.marked_unpublished > 0 {
                 let (link, missing) = (&self.sweep.link, self.tally.marked_unpublished);
                 let queue = failed_queue(link.namespace());
-                link.note_incident(&queue, IncidentKind::Missing, missing);
+                link.note_queue_incident(&queue, QueueIncidentKind::Missing, missing);
             }
         }
         self.record_unknown_messages().await?;

@@ -140,6 +140,7 @@ fn document(properties: &Properties) -> Value {
     set("sexton-attempt", properties.attempt.map(|it| json!(it)));
     set("sexton-schema", properties.schema.map(|it| json!(it)));
     set("traceparent", properties.traceparent.as_ref().map(|it| json!(it)));
+    set("tracestate", properties.tracestate.as_ref().map(|it| json!(it)));
     set("sexton-failed-reason", properties.failed_reason.as_ref().map(|it| json!(it)));
     set("sexton-failed-at", properties.failed_at.as_ref().map(|it| json!(it)));
     Value::Object(all)
@@ -159,6 +160,7 @@ fn properties(document: &str) -> Properties {
         attempt: document["sexton-attempt"].as_i64(),
         schema: document["sexton-schema"].as_i64(),
         traceparent: text("traceparent"),
+        tracestate: text("tracestate"),
         failed_reason: text("sexton-failed-reason"),
         failed_at: text("sexton-failed-at"),
         flaw: None::<PropertiesFlaw>,
@@ -180,6 +182,7 @@ mod tests {
             attempt: Some(-3),
             schema: Some(1),
             traceparent: Some("00-a-b-01".to_owned()),
+            tracestate: Some("vendor=1".to_owned()),
             failed_reason: Some("not JSON".to_owned()),
             failed_at: Some("2025-01-01T00:00:00Z".to_owned()),
             flaw: None,

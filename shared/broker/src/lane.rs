@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::ShortString;
 use lapin::{Channel, Confirmation, PublisherConfirm};
-use sexton_model::incident::IncidentKind;
+use sexton_model::queue_incident::QueueIncidentKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout, timeout_at};
 
@@ -100,7 +100,7 @@ impl Lane {
         {
             self.circuit_breaker.record_confirm(generation, Instant::now());
         }
-        self.record_incidents(&answers);
+        self.record_queue_incidents(&answers);
         self.drop_refused_channel(&answers);
         let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
         if answers.iter().any(unroutable)
@@ -123,11 +123,11 @@ impl Lane {
     }
 
     /// Notes queue incidents that a policy may have caused.
-    fn record_incidents(&self, answers: &[Answer]) {
+    fn record_queue_incidents(&self, answers: &[Answer]) {
         for answer in answers {
             match answer {
                 Err(PublishError::Refused { queue }) => {
-                    self.link.note_incident(queue, IncidentKind::Refused, 1);
+                    self.link.note_queue_incident(queue, QueueIncidentKind::Refused, 1);
                 }
                 Err(PublishError::Unroutable { queue }) => self.link.note_missing_queue(queue),
                 _ => {}

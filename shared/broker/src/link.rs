@@ -22,8 +22,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::endpoint::Endpoint;
-use crate::incidents::Incidents;
 use crate::names::Namespace;
+use crate::queue_incidents::QueueIncidents;
 use crate::supervisor::supervise;
 use crate::timeouts::Timeouts;
 use crate::topology::{self, TopologyError};
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
     suspected: Notify,
     declared: tokio::sync::Mutex<Option<Instant>>,
     inspection: tokio::sync::Mutex<Option<(u64, Channel)>>,
-    incidents: Incidents,
+    queue_incidents: QueueIncidents,
     /// Whether the link declares missing objects, or only observes.
     pub(crate) declares: bool,
     pub(crate) stop: CancellationToken,
@@ -124,7 +124,7 @@ impl Link {
             suspected: Notify::new(),
             declared: tokio::sync::Mutex::default(),
             inspection: tokio::sync::Mutex::default(),
-            incidents: Incidents::default(),
+            queue_incidents: QueueIncidents::default(),
             declares,
             stop: stop.clone(),
         });
@@ -266,8 +266,8 @@ impl Link {
     }
 
     /// Returns the noted queue incidents.
-    pub(crate) fn incidents(&self) -> &Incidents {
-        &self.shared.incidents
+    pub(crate) fn queue_incidents(&self) -> &QueueIncidents {
+        &self.shared.queue_incidents
     }
 
     /// Returns the pools that it declares.

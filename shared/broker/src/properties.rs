@@ -16,6 +16,8 @@ pub const ATTEMPT_HEADER: &str = "sexton-attempt";
 pub const SCHEMA_HEADER: &str = "sexton-schema";
 /// Header: the trace context, as the W3C writes it.
 pub const TRACEPARENT_HEADER: &str = "traceparent";
+/// Header: what the systems of that trace say, as the W3C writes it.
+pub const TRACESTATE_HEADER: &str = "tracestate";
 /// Header: how often a task of another program has waited in a delay queue because no worker offers its type.
 pub const DELAYS_HEADER: &str = "sexton-delays";
 /// Header of a parked copy: why it was parked.
@@ -55,6 +57,8 @@ pub struct Properties {
     pub delays: Option<i64>,
     /// [`TRACEPARENT_HEADER`].
     pub traceparent: Option<String>,
+    /// [`TRACESTATE_HEADER`].
+    pub tracestate: Option<String>,
     /// [`FAILED_REASON_HEADER`].
     pub failed_reason: Option<String>,
     /// [`FAILED_AT_HEADER`].
@@ -80,6 +84,7 @@ impl Properties {
             schema: header(SCHEMA_HEADER).and_then(integer),
             delays: header(DELAYS_HEADER).and_then(integer),
             traceparent: header(TRACEPARENT_HEADER).and_then(text),
+            tracestate: header(TRACESTATE_HEADER).and_then(text),
             failed_reason: header(FAILED_REASON_HEADER).and_then(text),
             failed_at: header(FAILED_AT_HEADER).and_then(text),
             flaw: header(UNREADABLE_HEADER).and_then(text).map(|flaw| PropertiesFlaw::named(&flaw)),
@@ -128,6 +133,7 @@ impl Properties {
         }
         let texts = [
             (TRACEPARENT_HEADER, &self.traceparent),
+            (TRACESTATE_HEADER, &self.tracestate),
             (FAILED_REASON_HEADER, &self.failed_reason),
             (FAILED_AT_HEADER, &self.failed_at),
             (UNREADABLE_HEADER, &self.flaw.map(|flaw| flaw.as_str().to_owned())),
@@ -201,6 +207,7 @@ mod tests {
             schema: Some(1),
             delays: Some(2),
             traceparent: Some("00-a-b-01".to_owned()),
+            tracestate: Some("vendor=1".to_owned()),
             failed_reason: Some("not JSON".to_owned()),
             failed_at: Some("2025-01-01T00:00:00Z".to_owned()),
             flaw: None,

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sexton_model::incident::IncidentKind;
+use sexton_model::queue_incident::QueueIncidentKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout};
 
@@ -52,6 +52,14 @@ impl Publication {
     /// once, and a refused copy could not go anywhere.
     pub fn copy(queue: impl Into<String>, body: Vec<u8>, properties: Properties) -> Self {
         Self { limit: usize::MAX, ..Self::new(queue, body, properties) }
+    }
+
+    /// Gives it a place in a trace, as W3C Trace Context writes it.
+    #[must_use]
+    pub fn with_trace(mut self, traceparent: String, tracestate: Option<String>) -> Self {
+        self.properties.traceparent = Some(traceparent);
+        self.properties.tracestate = tracestate;
+        self
     }
 
     /// Returns the name of its queue.
@@ -245,7 +253,7 @@ impl Publisher {
     /// broker is silent.
     pub fn note_unconfirmed(&self, queue: &str) {
         if self.circuit_breaker.is_open(queue, self.link.generation()) {
-            self.link.note_incident(queue, IncidentKind::Refused, 1);
+            self.link.note_queue_incident(queue, QueueIncidentKind::Refused, 1);
         }
     }
 

@@ -9,7 +9,7 @@ use sexton_broker::Link;
 use sexton_service::health::Readiness;
 use sexton_store::instances::{self, InstanceRegistration};
 use sexton_store::timeout::with_timeout;
-use sexton_store::{Now, Store, StoreError, incidents};
+use sexton_store::{Now, Store, StoreError, queue_incidents};
 use tokio::time::timeout;
 
 /// Interval of the heartbeats.
@@ -59,14 +59,14 @@ impl Heartbeat {
     }
 
     /// Records what the links saw. The next call retries what could not be written; the process's end loses it.
-    pub async fn record_incidents(&self, now: Now) {
+    pub async fn record_queue_incidents(&self, now: Now) {
         for link in &self.links {
-            let incidents = link.take_incidents();
-            let recording = incidents::record(&self.store, &incidents, now);
+            let queue_incidents = link.take_queue_incidents();
+            let recording = queue_incidents::record(&self.store, &queue_incidents, now);
             if let Err(error) = with_timeout(STATEMENT_TIMEOUT, recording).await {
                 tracing::debug!(%error, "what happened to queues could not be written down yet");
-                for incident in incidents {
-                    link.note_incident(&incident.queue, incident.kind, incident.messages);
+                for incident in queue_incidents {
+                    link.note_queue_incident(&incident.queue, incident.kind, incident.messages);
                 }
             }
         }

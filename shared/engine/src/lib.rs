@@ -7,6 +7,7 @@
 //! - [`outbox`]: the message of an unpublished ticket, and its mark.
 //! - [`lost_attempts`]: ends the attempts of dead workers.
 //! - [`parked_log`]: logs a parked execution.
+//! - [`traces`]: the places of an execution's steps in their traces.
 //! - [`jitter`]: adds jitter to a pause.
 //!
 //! Level 2 of the workspace: it uses store, broker and service, and decides nothing that `sexton_model` decides.
@@ -19,3 +20,4 @@ pub mod notifications;
 pub mod outbox;
 pub mod parked_log;
 pub mod start_up;
+pub mod traces;

@@ -13,6 +13,8 @@ use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError, relay};
 
+use crate::traces;
+
 /// Timeout of the statement that marks a batch.
 pub const MARK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,7 +32,7 @@ pub fn publication(
     unpublished: &UnpublishedTicket,
     now: DateTime<Utc>,
 ) -> Publication {
-    publications::ticket(
+    let publication = publications::ticket(
         namespace,
         &unpublished.pool,
         unpublished.state,
@@ -38,7 +40,8 @@ pub fn publication(
         &unpublished.ticket,
         unpublished.parked.as_ref(),
         now,
-    )
+    );
+    traces::with_trace(publication, unpublished)
 }
 
 /// Marks tickets whose publication was confirmed; returns how many rows that changed. Fewer is normal: a worker

@@ -8,6 +8,7 @@ mod filter;
 mod group;
 mod mask;
 mod params;
+mod reopened;
 mod text;
 
 pub use cursor::{Order, PageCursor};
@@ -15,4 +16,5 @@ pub use filter::FailureFilter;
 pub use group::{GroupDecision, GroupState};
 pub use mask::{MASK, is_secret, mask_secrets};
 pub use params::{ConditionError, ParamCondition};
+pub use reopened::ReopenedGroup;
 pub use text::{MAX_TEXT_CHARS, MAX_WORDS, query as text_query};

@@ -1,72 +1,93 @@
-//! RabbitMQ's own interventions in queues and messages, mostly because of a policy.
+//! Incidents: what people respond to. At most one is open for each subject.
 
-/// The kind of an intervention.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum IncidentKind {
-    /// Messages expired in a main queue, which has no time limit of its own: a policy with `message-ttl`.
-    Expired,
-    /// The queue was too full, and its oldest messages were dropped: `max-length` with `overflow`.
-    Overflowed,
-    /// The broker refused messages for it: `max-length` or `max-length-bytes`.
-    Refused,
-    /// It was declared on this connection and does not exist any more: `expires`, or somebody deleted it.
-    Vanished,
-    /// Parked messages were not in the failed queue any more: `message-ttl`, a purge, or a broker without its data.
-    Missing,
+use serde::{Deserialize, Serialize};
+
+use crate::text_enum::text_enum;
+
+/// How soon somebody has to respond.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// When there is time.
+    Low,
+    /// During working hours.
+    #[default]
+    Medium,
+    /// At once.
+    High,
 }
 
-impl IncidentKind {
-    /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::Expired, Self::Overflowed, Self::Refused, Self::Vanished, Self::Missing];
-
-    /// Returns the database's value.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Overflowed => "overflowed",
-            Self::Refused => "refused",
-            Self::Vanished => "vanished",
-            Self::Missing => "missing",
-        }
-    }
-
-    /// The inverse of [`Self::as_str`].
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// Returns the kind for the reason with which the broker dead-lettered a message from a main queue.
-    pub fn from_dead_letter_reason(reason: &str) -> Option<Self> {
-        match reason {
-            "expired" => Some(Self::Expired),
-            "maxlen" => Some(Self::Overflowed),
-            _ => None,
-        }
-    }
+impl Severity {
+    /// All of them, the lowest first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 }
 
-/// The interventions of one kind in one queue, as one process saw them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct QueueIncident {
-    /// Its name.
-    pub queue: String,
-    /// The kind.
-    pub kind: IncidentKind,
-    /// Number of messages affected, or how often it happened.
-    pub messages: u64,
+/// What an incident is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubjectKind {
+    /// The monitor of a job.
+    Job,
+    /// The check of a foreign job.
+    Check,
+    /// A group of failures.
+    Group,
+    /// The platform itself.
+    Platform,
+    /// A channel that notifications cannot be sent to.
+    Channel,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_read_as_they_are_written() {
-        for kind in IncidentKind::ALL {
-            assert_eq!(IncidentKind::parse(kind.as_str()), Some(kind));
-        }
-        assert_eq!(IncidentKind::parse("other"), None);
-        assert_eq!(IncidentKind::from_dead_letter_reason("delivery_limit"), None);
-    }
+impl SubjectKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Job, Self::Check, Self::Group, Self::Platform, Self::Channel];
 }
+
+/// The cause of a group's incident: an operator resolved it, and it has failed again.
+pub const REOPENED_GROUP: &str = "reopened_group";
+/// The cause of a channel's incident: it has not accepted several messages in a row.
+pub const CHANNEL_FAILS: &str = "channel_fails";
+
+/// What people see of an incident's state.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IncidentState {
+    /// Its cause lasts, and nobody has taken it on.
+    Open,
+    /// Somebody has taken it on: no reminders, no escalation.
+    Acknowledged,
+    /// Its cause is gone, or somebody resolved it.
+    Resolved,
+}
+
+/// What a notification reports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotificationKind {
+    /// An incident has opened.
+    Opened,
+    /// A resolved incident has opened again.
+    Reopened,
+    /// An incident is still open.
+    Reminder,
+    /// Nobody acknowledged an incident in time.
+    Escalated,
+    /// Somebody has taken an incident on.
+    Acknowledged,
+    /// An incident is over.
+    Resolved,
+    /// A person tests the channel.
+    Test,
+}
+
+text_enum!(Severity { Low => "low", Medium => "medium", High => "high" });
+text_enum!(SubjectKind {
+    Job => "job", Check => "check", Group => "group", Platform => "platform", Channel => "channel",
+});
+text_enum!(IncidentState { Open => "open", Acknowledged => "acknowledged", Resolved => "resolved" });
+text_enum!(NotificationKind {
+    Opened => "opened", Reopened => "reopened", Reminder => "reminder", Escalated => "escalated",
+    Acknowledged => "acknowledged", Resolved => "resolved", Test => "test",
+});

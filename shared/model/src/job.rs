@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cron::{DayRule, Dst};
 use crate::flow::Member;
+use crate::heartbeat::JobHeartbeat;
 use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::rate::Rate;
@@ -20,6 +21,7 @@ mod columns;
 mod constraints;
 mod diff;
 mod exclusions;
+mod expectations;
 mod lock;
 mod name;
 
@@ -27,6 +29,7 @@ pub use columns::{COLUMNS, ColumnError, ConstraintColumns};
 pub use constraints::ScheduleConstraints;
 pub use diff::{FieldChange, diff};
 pub use exclusions::{DateRange, DateRangeError, Exclusions, MAX_EXCLUSIONS};
+pub use expectations::{Expectations, MAX_IN_A_ROW};
 pub use lock::{JobLock, MAX_LOCK_ROW_BYTES, OnLocked, RowLock};
 pub use name::{NameError, check_class, check_name, check_task_type};
 
@@ -109,8 +112,10 @@ pub struct JobSpec {
     pub on_locked: OnLocked,
     /// Template with `{job}` and `{execution_key}`; `None`: `<job>:<execution_key>`.
     pub idempotency_template: Option<String>,
-    /// How long after its nominal time an execution is expected to have succeeded.
-    pub expect_within: Option<Duration>,
+    /// What its monitor expects.
+    pub expectations: Expectations,
+    /// Where its executions are reported to; `None`: nowhere.
+    pub heartbeat: Option<JobHeartbeat>,
     /// How long after its nominal time a firing may still begin: one whose first attempt is opened later is skipped.
     /// `None`: for ever. It does not apply to triggers and tasks of other programs, which somebody wants.
     pub stale_after: Option<Duration>,
@@ -188,7 +193,8 @@ impl JobSpec {
             lock_row: None,
             on_locked: OnLocked::default(),
             idempotency_template: None,
-            expect_within: None,
+            expectations: Expectations::default(),
+            heartbeat: None,
             stale_after: None,
             pause_after_failures: None,
             verify_task: None,

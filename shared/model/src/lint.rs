@@ -1,13 +1,15 @@
 //! Lint: valid schedules that their writers probably did not intend.
 //!
 //! A [`Finding`] never refuses anything. There are rules about an expression ([`of_expression`]), about a job
-//! as a whole ([`of_job`]), and about many at once ([`same_minute`]). All are functions of values and
+//! as a whole ([`of_job`]), and about many at once ([`same_minute`]), and about the policies of important
+//! ones ([`of_policy`]). All are functions of values and
 //! `now`, with bounded work for each job.
 
 mod day_fields;
 mod expression;
 mod job;
 mod many;
+mod policy;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ use crate::text_enum::text_enum;
 pub use day_fields::DayMeanings;
 pub use job::{MIN_RUNS, RunTimes, of_expression, of_job};
 pub use many::{DEFAULT_SAME_MINUTE_JOBS, same_minute};
+pub use policy::of_policy;
 
 /// How far ahead clock changes are searched.
 const LINT_HORIZON: Months = Months::new(24);
@@ -67,6 +70,10 @@ pub enum Code {
     TooOften,
     /// Many jobs are due in one minute.
     SameMinute,
+    /// A job of high severity that nobody misses if it does not run.
+    NoDeadline,
+    /// A job of high severity whose incidents reach no channel.
+    NoDestination,
 }
 
 text_enum!(Code {
@@ -80,11 +87,13 @@ text_enum!(Code {
     ClockChange => "clock_change",
     TooOften => "too_often",
     SameMinute => "same_minute",
+    NoDeadline => "no_deadline",
+    NoDestination => "no_destination",
 });
 
 impl Code {
     /// All codes, in the order in which the page lists them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Unreadable,
         Self::NeverFires,
         Self::DayFields,
@@ -95,6 +104,8 @@ impl Code {
         Self::ClockChange,
         Self::TooOften,
         Self::SameMinute,
+        Self::NoDeadline,
+        Self::NoDestination,
     ];
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
 use crate::id::{AttemptNumber, ExecutionId};
-use crate::incident::IncidentKind;
+use crate::queue_incident::QueueIncidentKind;
 use crate::state::State;
 
 /// The broker's reasons for moving a message from a main queue here: too many deliveries without an answer, or a
@@ -60,7 +60,7 @@ pub fn judge_message(
         (State::Failed, _) if !seen => SweepDecision::Keep,
         (State::Pending | State::Retrying, Some(reason)) if !seen => SweepDecision::Fail(reason),
         (State::Pending | State::Retrying, None)
-            if last_death.and_then(IncidentKind::from_dead_letter_reason).is_some() =>
+            if last_death.and_then(QueueIncidentKind::from_dead_letter_reason).is_some() =>
         {
             SweepDecision::Republish
         }

@@ -3,6 +3,7 @@
 //! The texts state the facts. The remedy differs between a command line and a page, so the code that renders an error
 //! adds its own.
 
+use sexton_model::alerts_file::AlertsProblem;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::jobs_file;
 use sexton_model::lock_key::DeriveError;
@@ -110,6 +111,9 @@ pub enum InvalidRequest {
     /// A file of lock key ranges, or its content, cannot be imported.
     #[error("{} problems; nothing was imported", .0.len())]
     RangesFile(Vec<RangeProblem>),
+    /// An alerts file, or a checks file, cannot be applied.
+    #[error("{} problems; nothing was applied", .0.len())]
+    AlertsFile(Vec<AlertsProblem>),
     /// A formula has no key for these texts.
     #[error(transparent)]
     LockKey(#[from] DeriveError),
@@ -183,6 +187,15 @@ pub enum NotFound {
     /// A range of lock keys, by its service.
     #[error("{0:?} has no range of lock keys")]
     KeyRange(String),
+    /// A channel.
+    #[error("there is no channel {0:?}")]
+    Channel(String),
+    /// A check of a foreign job.
+    #[error("there is no check {0:?}")]
+    Check(String),
+    /// A ping key.
+    #[error("there is no ping key {0:?}")]
+    PingKey(String),
     /// A worker, by its name or id.
     #[error("there is no worker {0:?}")]
     Worker(String),

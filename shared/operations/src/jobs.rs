@@ -11,6 +11,7 @@ pub mod files;
 pub mod filled;
 pub mod next_firings;
 pub mod pause;
+pub mod policy;
 pub mod scheduled;
 pub mod trigger;
 pub mod trigger_many;

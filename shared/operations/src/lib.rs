@@ -10,6 +10,8 @@
 //! - [`enqueue`]: executions for programs, by the functions that every language calls.
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
 //! - [`lock_keys`]: the keys of advisory locks: formulas, and the registry of who has which numbers.
+//! - [`alerts`]: channels and routes as a file, and notifications. [`channels`]: the state of channels, and tests of them.
+//! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
 //! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
@@ -22,8 +24,11 @@
 //! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets.
 
 pub mod actor;
+pub mod alerts;
 pub mod audit;
 pub mod bulks;
+pub mod channels;
+pub mod checks;
 pub mod completions;
 pub mod connect;
 pub mod doctor;
@@ -35,14 +40,17 @@ pub mod failed;
 pub mod filter;
 pub mod flows;
 pub mod groups;
+pub mod incidents;
 pub mod instants;
 pub mod job_names;
 pub mod jobs;
 pub mod ledger;
 pub mod lock_keys;
 pub mod locks;
+pub mod monitors;
 pub mod paging;
 pub mod params_schemas;
+pub mod pings;
 pub mod secrets;
 pub mod selection;
 pub mod short_ids;

@@ -50,6 +50,12 @@ pub enum PagedList {
     Actions,
     /// Flows, the newest first.
     Flows,
+    /// Incidents, the newest first.
+    Incidents,
+    /// Monitors by the names of their jobs.
+    Monitors,
+    /// Checks by name.
+    Checks,
 }
 
 impl PagedList {
@@ -68,6 +74,9 @@ impl PagedList {
             Self::UnknownMessages => "u",
             Self::Actions => "a",
             Self::Flows => "w",
+            Self::Incidents => "i",
+            Self::Monitors => "m",
+            Self::Checks => "k",
         }
     }
 }

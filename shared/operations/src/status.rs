@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_service::clock;
 use sexton_service::settings::ConsoleSettings;
+use sexton_store::incidents::{self, OpenIncidents};
 use sexton_store::instances::{self, Instance};
 use sexton_store::status::{self, Overview, PoolCounts};
 use sexton_store::{Store, catch_up, unknown_messages};
@@ -35,6 +36,8 @@ pub struct Status {
     pub queues: Result<Queues, String>,
     /// Executions that failed within the last hour and are still failed.
     pub failed_last_hour: i64,
+    /// The open incidents at a glance. No warnings: they have notifications and people of their own.
+    pub incidents: OpenIncidents,
     /// Conditions that need attention.
     pub warnings: Vec<Warning>,
 }
@@ -53,6 +56,7 @@ pub async fn read(store: &Store, settings: &ConsoleSettings) -> Result<Status, O
     let queues = queues::read_queues(settings, &names).await;
     let held = catch_up::find_hold(store).await?.map(Warning::held);
     let recent = status::failed_since(store, FAILED_WINDOW_S, None).await?;
+    let incidents = incidents::summarize_open(store).await?;
     let overflow = unknown_messages::overflow(store).await?;
     let warnings = held
         .into_iter()
@@ -61,7 +65,16 @@ pub async fn read(store: &Store, settings: &ConsoleSettings) -> Result<Status, O
         .chain(overflow.map(Warning::RawMessagesOverflow))
         .collect();
     let failed_last_hour = recent;
-    Ok(Status { overview, host_now, pools, instances, queues, failed_last_hour, warnings })
+    Ok(Status {
+        overview,
+        host_now,
+        pools,
+        instances,
+        queues,
+        failed_last_hour,
+        incidents,
+        warnings,
+    })
 }
 
 impl Status {
@@ -70,6 +83,7 @@ impl Status {
         json!({
             "database": self.overview,
             "failed_last_hour": self.failed_last_hour,
+            "incidents": self.incidents,
             "instances": self.instances,
             "pools": self.pools.iter().map(|pool| self.with_queue(pool)).collect::<Vec<_>>(),
             "warnings": self.warnings,

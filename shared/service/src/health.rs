@@ -22,28 +22,26 @@ use std::time::Duration;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::http_server::{self, Limits};
 use crate::metrics;
 
 pub use liveness::{Heartbeat, Liveness};
 pub use readiness::{Condition, Readiness};
 
-/// Maximum number of connections at the same time; others wait in the system's queue.
-const MAX_CONNECTIONS: usize = 32;
-/// Time limit from the first byte of a request to the end of its head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time limit of a whole connection.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// hyper's minimum; a longer head is refused.
-const MAX_HEAD_BYTES: usize = 8192;
-/// Pause after a failed accept (mostly for lack of file descriptors).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+/// Requests are few, and each connection brings one.
+const LIMITS: Limits = Limits {
+    connections: 32,
+    head: Duration::from_secs(3),
+    head_bytes: 8192,
+    connection: Duration::from_secs(5),
+    keep_alive: false,
+};
 
 /// The state behind the answers.
 #[derive(Clone, Debug)]
@@ -77,7 +75,14 @@ impl HealthServer {
         };
         let (listener, bound) = bind.await.map_err(|source| HealthError { address, source })?;
         tracing::info!(health.address = %bound, "health is answered on http://{bound}/readyz");
-        Ok(Self { address: bound, acceptor: tokio::spawn(accept(listener, health)) })
+        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+            let answer = answer(request.method(), request.uri().path(), &health, Instant::now());
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        // It stays up through a shutdown.
+        let never = CancellationToken::new();
+        let acceptor = tokio::spawn(http_server::accept(listener, service, LIMITS, never));
+        Ok(Self { address: bound, acceptor })
     }
 
     /// Returns its address.
@@ -101,42 +106,6 @@ impl Drop for HealthServer {
 pub struct HealthError {
     address: SocketAddr,
     source: io::Error,
-}
-
-async fn accept(listener: TcpListener, health: Health) {
-    // Owned here, so that the connections end with the acceptor.
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
-                match accepted {
-                    Ok((stream, _)) => {
-                        connections.spawn(handle_connection(stream, health.clone()));
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "a health check could not be accepted");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                }
-            }
-        }
-    }
-}
-
-async fn handle_connection(stream: TcpStream, health: Health) {
-    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let answer = answer(request.method(), request.uri().path(), &health, Instant::now());
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    let connection = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    // Errors of clients are ignored: nothing is lost, and no action here helps.
-    let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
 }
 
 fn answer(method: &Method, path: &str, health: &Health, now: Instant) -> Response<String> {

@@ -7,6 +7,7 @@
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
 //! - [`health`]: `/livez`, `/readyz` and `/metrics`.
 //! - [`metrics`]: what is counted, and the registry that `/metrics` answers.
+//! - [`traces`]: spans, and the queue that sends them to a collector; off by default.
 //! - [`reachability`]: logs an unreachable server once, once a minute, and once when it is back.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
@@ -16,8 +17,10 @@ pub mod arguments;
 pub mod clock;
 pub mod fault;
 pub mod health;
+pub mod http_server;
 pub mod lifecycle;
 pub mod metrics;
 pub mod reachability;
 pub mod settings;
 pub mod telemetry;
+pub mod traces;

@@ -22,8 +22,10 @@ mod unknown;
 pub use help::{help, markdown};
 pub use problem::{Problem, SettingsErrors};
 pub use programs::{
-    ConsoleSettings, FailedLimits, SchedulerSettings, ServiceSettings, WorkerSettings,
+    ConsoleSettings, FailedLimits, SchedulerSettings, ServerSettings, ServiceSettings,
+    WorkerSettings,
 };
+pub use rule::WatcherUrl;
 pub use server_url::{ServerKind, ServerUrl, ServerUrlError};
 pub use setting::Program;
 pub use unknown::unknown_setting_reason;

@@ -3,6 +3,7 @@
 pub(crate) mod client_timeout;
 pub mod dedicated;
 pub mod exclusive_lock;
+pub(crate) mod instant;
 pub mod scratch;
 pub(crate) mod session;
 pub(crate) mod session_settings;

@@ -12,6 +12,7 @@ mod groups;
 mod list;
 mod missing_fingerprints;
 mod muted;
+mod reopened;
 mod search;
 mod statements;
 

@@ -32,8 +32,8 @@ use uuid::Uuid;
 use self::gaps::GapRow;
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::connection::dedicated::ExecutorSource;
-use crate::tickets::UnpublishedTicket;
 use crate::tickets::waiters::NOT_BEFORE_ADMISSION;
+use crate::tickets::{TraceOrigin, UnpublishedTicket};
 use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 pub use clock::{ClockJump, ClockReading};
@@ -75,6 +75,8 @@ pub struct Claim {
     /// How long after the claim the execution is due, in a catch-up with a rate: the relay publishes its ticket then.
     /// Zero for a waiter.
     pub after: Duration,
+    /// The place of the firing in its trace, if the scheduler traces: each claim of a batch has one, or none has.
+    pub traceparent: Option<String>,
 }
 
 impl Claim {
@@ -101,6 +103,7 @@ impl Claim {
                 Disposition::Run | Disposition::Skipped(_) => None,
             },
             after: firing.after,
+            traceparent: None,
         }
     }
 
@@ -130,6 +133,7 @@ impl Claim {
             pool: job.pool.clone(),
             due_in: chrono::Duration::zero(),
             parked: None,
+            origin: TraceOrigin::new(self.traceparent, None),
         }
     }
 }
@@ -259,11 +263,14 @@ impl<'c> ClaimTransaction<'c> {
         let templated = claims.iter().any(|claim| claim.templated);
         let previous: Vec<Option<DateTime<Utc>>> =
             claims.iter().map(|claim| claim.previous_scheduled_for).collect();
+        // Each has one, or none has: an array that is too short is filled with nulls.
+        let traces: Vec<String> = claims.iter().map_while(|one| one.traceparent.clone()).collect();
         let inserted = sqlx::query!(
             r#"-- insert_claims
             INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                     skip_reason, finished_at, next_attempt_at, task_type, pool, target,
-                                    params, claimed_by, claimed_at, relay_after, tz_version, waits, flow_id)
+                                    params, claimed_by, claimed_at, relay_after, tz_version, waits, flow_id,
+                                    traceparent)
             SELECT c.id, c.job_id, c.key,
                    CASE WHEN j.templated THEN sexton.filled_key(j.idempotency_template, sexton.template_values(
                             j.name, j.timezone, c.key, c.nominal, c.previous, j.params)) ELSE c.idempotency_key END,
@@ -282,10 +289,11 @@ impl<'c> ClaimTransaction<'c> {
                    CASE WHEN c.waits IS NOT NULL THEN $11::timestamptz
                         WHEN c.after > 0 THEN coalesce($8, now()) + c.after * interval '1 millisecond'
                         ELSE coalesce($8, now()) + $9 * interval '1 millisecond' END, $10, c.waits,
-                   CASE WHEN c.skip IS NULL AND j.flow IS NOT NULL THEN c.id END
+                   CASE WHEN c.skip IS NULL AND j.flow IS NOT NULL THEN c.id END,
+                   c.traceparent
             FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[],
-                        $12::text[], $13::float8[], $15::timestamptz[])
-                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits, after, previous)
+                        $12::text[], $13::float8[], $15::timestamptz[], $17::text[])
+                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits, after, previous, traceparent)
             JOIN sexton.jobs j ON j.id = c.job_id
             ON CONFLICT (job_id, execution_key) DO NOTHING
             RETURNING id, CASE WHEN $16 THEN params END AS params,
@@ -305,7 +313,8 @@ impl<'c> ClaimTransaction<'c> {
             &after,
             claim_lead(self.now),
             &previous as &[Option<DateTime<Utc>>],
-            templated
+            templated,
+            &traces
         )
         .fetch_all(WithTimeout(&mut *self.tx))
         .await?;

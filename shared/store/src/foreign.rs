@@ -242,6 +242,7 @@ impl<'a> Claim<'a> {
             pool: self.pool.clone(),
             due_in: chrono::Duration::zero(),
             parked: None,
+            origin: None,
         });
         Adopted { execution_id, unpublished: unpublished.map(Box::new) }
     }

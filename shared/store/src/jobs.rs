@@ -6,6 +6,8 @@
 
 mod apply;
 mod delete;
+mod expectations;
+mod heartbeat;
 mod pause;
 pub mod templates;
 mod upcoming;
@@ -18,13 +20,15 @@ use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::flow::Member;
 use sexton_model::job::{
-    ConstraintColumns, JobSpec, Misfire, MisfirePolicy, OnLocked, Overlap, PastPolicy,
-    RetryOverrides, RowLock, Schedule, ScheduleConstraints,
+    ConstraintColumns, Expectations, JobSpec, Misfire, MisfirePolicy, OnLocked, Overlap,
+    PastPolicy, RetryOverrides, RowLock, Schedule, ScheduleConstraints,
 };
 use sexton_model::plan::{Cursor, Timetable};
 use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+pub(crate) use expectations::{ExpectationColumns, expectations};
 
 use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
 use crate::error::parse_column;
@@ -78,7 +82,14 @@ pub struct Job {
     pub lock_at_least_ms: Option<i64>,
     pub on_locked: String,
     pub idempotency_template: Option<String>,
+    pub start_within_ms: Option<i64>,
     pub expect_within_ms: Option<i64>,
+    pub max_runtime_ms: Option<i64>,
+    pub alert_after: Option<i32>,
+    pub recover_after: Option<i32>,
+    pub remind_every_ms: Option<i64>,
+    pub severity: Option<String>,
+    pub heartbeat: Option<Value>,
     pub stale_after_ms: Option<i64>,
     pub pause_after_failures: Option<i32>,
     pub verify_task: Option<String>,
@@ -99,6 +110,11 @@ pub struct Job {
     pub deleted_at: Option<DateTime<Utc>>,
 }
 
+/// Returns the duration of a column in milliseconds.
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(ms.max(0) as u64)
+}
+
 impl Job {
     /// The definition in the row.
     ///
@@ -106,7 +122,6 @@ impl Job {
     ///
     /// [`StoreError::Inconsistent`] when the row was written by hand or by another version.
     pub fn spec(&self) -> Result<JobSpec, StoreError> {
-        let millis = |ms: i64| Duration::from_millis(ms.max(0) as u64);
         let labels = self.labels.as_object().into_iter().flatten();
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         Ok(JobSpec {
@@ -153,13 +168,31 @@ impl Job {
             ),
             on_locked: parse_column("jobs.on_locked", &self.on_locked, OnLocked::parse)?,
             idempotency_template: self.idempotency_template.clone(),
-            expect_within: self.expect_within_ms.map(millis),
+            expectations: self.expectations()?,
+            heartbeat: self.heartbeat()?,
             stale_after: self.stale_after_ms.map(millis),
             pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
             verify_task: self.verify_task.clone(),
             paused: false,
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
             flow: self.flow()?,
+        })
+    }
+
+    /// Returns what its monitor expects.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Inconsistent`] for a severity that this version does not know.
+    pub fn expectations(&self) -> Result<Expectations, StoreError> {
+        expectations(ExpectationColumns {
+            start_within_ms: self.start_within_ms,
+            expect_within_ms: self.expect_within_ms,
+            max_runtime_ms: self.max_runtime_ms,
+            alert_after: self.alert_after,
+            recover_after: self.recover_after,
+            remind_every_ms: self.remind_every_ms,
+            severity: self.severity.as_deref(),
         })
     }
 
@@ -338,7 +371,8 @@ async fn read(
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, lock_row, lock_at_most_ms,
                lock_at_least_ms, on_locked,
-               idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, flow, status, paused_by,
+               idempotency_template, start_within_ms, expect_within_ms, max_runtime_ms, alert_after, recover_after,
+               remind_every_ms, severity, heartbeat, stale_after_ms, pause_after_failures, verify_task, labels, flow, status, paused_by,
                paused_why, paused_at, runs_used, next_fire_at, next_nominal_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
         FROM sexton.jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))

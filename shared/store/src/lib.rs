@@ -12,9 +12,11 @@
 //! row (`ticket_published_at IS NULL`), so a process may die after any of these functions: the relay finds the
 //! unpublished ticket.
 
+pub mod alerts;
 pub mod attempts;
 pub mod backfill;
 pub mod bulk;
+pub mod checks;
 pub mod completions;
 mod connection;
 pub mod error;
@@ -24,12 +26,15 @@ mod filter_values;
 pub mod firing;
 pub mod flows;
 pub mod foreign;
+pub mod heartbeats;
+pub mod incidents;
 pub mod jobs;
 pub mod ledger;
 pub mod ledger_check;
 pub mod lock_holder;
 pub mod lock_keys;
 pub mod locks;
+pub mod monitors;
 pub mod neighbours;
 pub mod notifications;
 pub mod operator;
@@ -52,7 +57,10 @@ pub use connection::dedicated as dedicated_connection;
 pub use connection::{Store, StoreOptions, exclusive_lock, scratch, timeout};
 pub use error::StoreError;
 pub use firing::{catch_up, cursors, gaps};
-pub use platform::{doctor, incidents, instances, measurement, offers, readings, status};
+pub use platform::{
+    dead_man, doctor, instances, job_readings, measurement, offers, queue_incidents, readings,
+    status,
+};
 pub use schema::{grants, roles};
 pub use tickets::{reconcile, relay, waiters};
 

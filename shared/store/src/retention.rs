@@ -13,6 +13,8 @@
 
 mod audit;
 mod executions;
+mod heartbeats;
+mod incidents;
 mod jobs;
 mod others;
 
@@ -61,6 +63,10 @@ pub enum RetentionTarget {
     Holds,
     /// Ticks of jobs that services guard.
     Ticks,
+    /// Incidents that are resolved, with their timelines and notifications.
+    Incidents,
+    /// Heartbeats, and the addresses of which none is left.
+    Heartbeats,
     /// Operators' actions.
     Audit,
     /// Deleted jobs and finished one-shot jobs of which no other row is left.
@@ -69,7 +75,7 @@ pub enum RetentionTarget {
 
 impl RetentionTarget {
     /// All targets, in the order of their turns.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Executions,
         Self::OwnKeys,
         Self::Contents,
@@ -80,6 +86,8 @@ impl RetentionTarget {
         Self::Bulks,
         Self::Holds,
         Self::Ticks,
+        Self::Incidents,
+        Self::Heartbeats,
         Self::Audit,
         Self::Jobs,
     ];
@@ -97,6 +105,8 @@ impl RetentionTarget {
             Self::Bulks => "bulks",
             Self::Holds => "holds",
             Self::Ticks => "ticks of guards",
+            Self::Incidents => "incidents",
+            Self::Heartbeats => "heartbeats",
             Self::Audit => "the audit",
             Self::Jobs => "jobs",
         }
@@ -209,6 +219,8 @@ pub async fn prune_batch(
         }
         RetentionTarget::Holds => others::holds(store, days, limit, now).await,
         RetentionTarget::Ticks => others::ticks(store, days, limit, now).await,
+        RetentionTarget::Incidents => incidents::remove(store, days, limit, now).await,
+        RetentionTarget::Heartbeats => heartbeats::remove(store, position, days, limit, now).await,
         RetentionTarget::Audit => {
             audit::forget(store, position, terms.audit_days, limit, now).await
         }

@@ -34,6 +34,24 @@ pub struct UnpublishedTicket {
     pub due_in: chrono::Duration,
     /// Further details for the message in the failed queue.
     pub parked: Option<ParkedDetails>,
+    /// The span from which the execution came, as the row has it.
+    pub origin: Option<Box<TraceOrigin>>,
+}
+
+/// The span from which an execution came: that of its firing, or of the program that enqueued it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceOrigin {
+    /// As W3C Trace Context writes it; not checked.
+    pub traceparent: String,
+    /// What the systems of that trace say.
+    pub tracestate: Option<String>,
+}
+
+impl TraceOrigin {
+    /// Returns the origin that `traceparent` gives, if there is one.
+    pub fn new(traceparent: Option<String>, tracestate: Option<String>) -> Option<Box<Self>> {
+        traceparent.map(|traceparent| Box::new(Self { traceparent, tracestate }))
+    }
 }
 
 impl UnpublishedTicket {
@@ -62,6 +80,8 @@ pub(crate) struct TicketRow {
     pub(crate) finished_at: Option<DateTime<Utc>>,
     pub(crate) error_message: Option<String>,
     pub(crate) retries_used: i32,
+    pub(crate) traceparent: Option<String>,
+    pub(crate) tracestate: Option<String>,
     pub(crate) now: DateTime<Utc>,
 }
 
@@ -95,6 +115,7 @@ impl TicketRow {
             pool,
             due_in: self.next_attempt_at.map_or(chrono::Duration::zero(), |at| at - self.now),
             parked,
+            origin: TraceOrigin::new(self.traceparent, self.tracestate),
         })
     }
 }

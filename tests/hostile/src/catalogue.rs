@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sexton_model::{duration, size};
+use sexton_outbound::secret::{SecretRef, Value};
 use sexton_worker::catalogue::{
     Catalogue, EMAIL_TEXT_MAX_BYTES, GRACE_MAX, HEADERS_MAX, LOCK_TIMEOUT_MAX, MAX_PROBLEMS,
     Problem, RESPONSE_MAX, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, TIMEOUT_MAX, TaskKind,
@@ -10,7 +11,6 @@ use sexton_worker::catalogue::{
 use sexton_worker::executor::command::CommandTask;
 use sexton_worker::executor::email::EmailTask;
 use sexton_worker::executor::sql::SqlTask;
-use sexton_worker::secret::{SecretRef, Value};
 
 use crate::{error_text, toml_text};
 

@@ -53,13 +53,27 @@ fn job(job: &JobSpec) -> String {
     let spans = [
         ("jitter", job.constraints.jitter),
         ("lease", job.lease),
-        ("expect_within", job.expect_within),
+        ("start_within", job.expectations.start_within),
+        ("expect_within", job.expectations.expect_within),
+        ("max_runtime", job.expectations.max_runtime),
+        ("remind_every", job.expectations.remind_every),
         ("stale_after", job.stale_after),
     ];
     for (name, value) in spans {
         if let Some(value) = value {
             text(name, &duration::format(value));
         }
+    }
+    for (name, number) in [
+        ("alert_after", job.expectations.alert_after),
+        ("recover_after", job.expectations.recover_after),
+    ] {
+        if let Some(number) = number {
+            lines.push(format!("{name} = {number}"));
+        }
+    }
+    if let Some(severity) = job.expectations.severity {
+        lines.push(format!("severity = {}", quoted(severity.as_str())));
     }
     if let Some(most) = job.constraints.max_runs {
         lines.push(format!("max_runs = {most}"));

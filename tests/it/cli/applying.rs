@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sexton_model::id::JobId;
-use sexton_model::job::{JobSpec, Schedule};
+use sexton_model::job::{Expectations, JobSpec, Schedule};
 use sexton_store::jobs::{self, Apply, JobFilter, apply};
 use uuid::Uuid;
 
@@ -275,7 +275,15 @@ async fn every_field_of_a_job_comes_back_as_it_was_applied() {
     spec.lease = Some(std::time::Duration::from_millis(7_500));
     spec.lock_key = Some(-1);
     spec.idempotency_template = Some("{job}/{execution_key}".into());
-    spec.expect_within = Some(std::time::Duration::from_mins(1));
+    spec.expectations = Expectations {
+        start_within: Some(std::time::Duration::from_secs(5)),
+        expect_within: Some(std::time::Duration::from_mins(1)),
+        max_runtime: Some(std::time::Duration::from_secs(40)),
+        alert_after: Some(2),
+        recover_after: Some(3),
+        remind_every: Some(std::time::Duration::from_hours(1)),
+        severity: Some(sexton_model::incident::Severity::High),
+    };
     spec.labels.insert("group".into(), "billing".into());
     spec.timezone = sexton_model::zone::Zone::parse("Australia/Lord_Howe").unwrap();
     spec.dst = sexton_model::cron::Dst::Wall;

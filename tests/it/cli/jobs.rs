@@ -43,7 +43,7 @@ async fn listed_and_shown_jobs_use_the_column_names() {
     );
     assert_eq!(list[1]["last_execution"], Value::Null);
     let shown = console.json(&["jobs", "show", "billing.invoices"]).await;
-    let more = ["gaps", "last_executions", "next_firings", "operator_actions"];
+    let more = ["gaps", "last_executions", "last_heartbeat", "next_firings", "operator_actions"];
     assert_eq!(keys(&shown), row_and(&more));
     assert_eq!(shown["next_firings"].as_array().unwrap().len(), 5);
     assert_eq!(shown["next_firings"][0], shown["next_fire_at"]);

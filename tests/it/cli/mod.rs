@@ -23,6 +23,8 @@ mod ledger;
 mod lint;
 mod logs;
 mod migrating;
+mod open_incidents;
+mod policy;
 mod races;
 mod schedule_kinds;
 mod selection;
@@ -72,6 +74,7 @@ task = "work"
 "#;
 
 /// The end and the output of a command.
+#[derive(Debug)]
 pub(crate) struct Ended {
     code: i32,
     stdout: String,

@@ -78,7 +78,8 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     let url = format!("amqp://u:hunter2@127.0.0.1:{port}/%2f");
     let env = [("AMQP_URL", url.as_str())];
     let status = console.run_with(&["--json", "status"], &env, "").await.expect(0).json();
-    let expected = ["broker", "database", "failed_last_hour", "instances", "pools", "warnings"];
+    let expected =
+        ["broker", "database", "failed_last_hour", "incidents", "instances", "pools", "warnings"];
     assert_eq!(keys(&status), expected);
     assert_eq!(
         keys(&status["database"]),

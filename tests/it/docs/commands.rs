@@ -106,6 +106,8 @@ async fn the_page_of_the_commands_has_the_help_and_the_output_of_each() {
         ("crontab", "text crontab"),
         ("cronjob.yaml", "yaml"),
         ("ranges.csv", "csv ranges"),
+        ("alerts.toml", "toml alerts"),
+        ("checks.toml", "toml checks"),
     ] {
         let [content] = &blocks(&page, info)[..] else { panic!("one {name}") };
         scene.file(name, &format!("{content}\n"));

@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use sexton_console::import::{self, crontab};
+use sexton_model::checks_file;
 use sexton_model::cron::{DayRule, Dialect, Dst, Expression};
 use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::id::AttemptNumber;
@@ -47,6 +48,18 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
             std::fs::write(&file, &example).unwrap();
             let read = Catalogue::load(&file);
             assert!(read.is_ok(), "{document}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn the_checks_of_the_documents_are_accepted() {
+    for document in ["docs/operations/checks.md", "docs/reference/commands.md"] {
+        let examples = blocks(&text(document), "toml checks");
+        assert!(!examples.is_empty(), "{document} shows its checks");
+        for example in examples {
+            let read = checks_file::parse(document, &example);
+            assert!(read.is_ok_and(|checks| !checks.is_empty()), "{document}: {example}");
         }
     }
 }

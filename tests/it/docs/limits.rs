@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sexton_console::import;
+use sexton_model::alerts_file;
 use sexton_model::foreign::MAX_FOREIGN_JOBS;
 use sexton_model::job::{self, Misfire};
 use sexton_model::jobs_file::{self, limits};
@@ -15,6 +16,7 @@ use sexton_model::retry::RetryPolicy;
 use sexton_model::{cron, flow, pool, size, template, ticket};
 use sexton_outbound::http::RETRY_AFTER_MAX;
 use sexton_outbound::mail::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
+use sexton_outbound::secret::SECRET_MAX_BYTES;
 use sexton_store::retention::OWN_KEY_RETENTION_DAYS;
 use sexton_worker::catalogue::{
     COMMAND_MAX_WORDS, CPU_TIME, EMAIL_TIMEOUT_DEFAULT, GRACE_MAX, HEADERS_MAX,
@@ -23,7 +25,6 @@ use sexton_worker::catalogue::{
 };
 use sexton_worker::executor::command::INHERITED_VARIABLES;
 use sexton_worker::output::OutputLimits;
-use sexton_worker::secret::SECRET_MAX_BYTES;
 
 use super::text;
 
@@ -80,6 +81,15 @@ fn the_limits_of_the_page_are_those_of_the_code() {
                 "{} MiB, {} entries",
                 import::MAX_FILE_BYTES / MIB,
                 with_commas(import::MAX_ENTRIES)
+            ),
+        ),
+        (
+            "alerts file",
+            format!(
+                "{} MiB, {} channels, {} routes",
+                alerts_file::MAX_FILE_BYTES / MIB,
+                alerts_file::MAX_CHANNELS,
+                alerts_file::MAX_ROUTES
             ),
         ),
         ("late firings that one catch-up runs", with_commas(Misfire::MAX_LIMIT as usize)),
@@ -169,7 +179,12 @@ fn the_limits_of_job_fields_match_the_page() {
         ("lock.row", None, bytes(job::MAX_LOCK_ROW_BYTES)),
         ("lock.at_most", None, span(&limits::LOCK_AT_MOST)),
         ("lock.at_least", None, span(&limits::LOCK_AT_LEAST)),
+        ("start_within", None, span(&limits::START_WITHIN)),
         ("expect_within", None, span(&limits::EXPECT_WITHIN)),
+        ("max_runtime", None, span(&limits::MAX_RUNTIME)),
+        ("alert_after", Some("1".into()), format!("1 to {}", job::MAX_IN_A_ROW)),
+        ("recover_after", Some("1".into()), format!("1 to {}", job::MAX_IN_A_ROW)),
+        ("remind_every", None, span(&limits::REMIND_EVERY)),
         ("stale_after", None, span(&limits::STALE_AFTER)),
         ("pause_after_failures", None, format!("1 to {}", job::MAX_PAUSE_AFTER_FAILURES)),
         ("labels", None, format!("{} labels", limits::MAX_LABELS)),

@@ -63,7 +63,7 @@ fn targets(document: &str) -> Vec<String> {
         .collect()
 }
 
-fn leads_somewhere(document: &Path, target: &str) -> bool {
+pub(super) fn leads_somewhere(document: &Path, target: &str) -> bool {
     let (path, heading) = target.split_once('#').unwrap_or((target, ""));
     let file = if path.is_empty() { document.to_owned() } else { beside(document, path) };
     root().join(&file).exists()
@@ -88,7 +88,7 @@ fn beside(document: &Path, path: &str) -> std::path::PathBuf {
 }
 
 /// A heading's anchor in a link.
-fn slug(heading: &str) -> String {
+pub(super) fn slug(heading: &str) -> String {
     heading
         .to_lowercase()
         .chars()

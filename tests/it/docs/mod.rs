@@ -3,11 +3,14 @@
 //! Read from the source tree. A document that has drifted from the code fails here, with the line to
 //! correct; nothing is corrected by itself.
 
+mod alerts;
 mod arrows;
+mod command_lines;
 mod commands;
 mod examples;
 mod faults;
 mod guarantees;
+mod incidents;
 mod limits;
 mod links;
 mod names;

@@ -17,19 +17,21 @@ pub(super) use scenarios::Scene;
 
 use super::text;
 
+const RUNBOOK: &str = "docs/operations/runbook.md";
+
 /// Commands that are shown in one run, at least: an empty runbook would pass, too.
 const MIN_COMMANDS: usize = 20;
 
 /// The acts of each setup: a name in brackets, then one act a line.
-const SETUPS: &str = include_str!("operations/setups.txt");
+const SETUPS: &str = "tests/it/docs/operations/setups.txt";
 
-fn setups() -> HashMap<&'static str, Vec<&'static str>> {
+fn setups() -> HashMap<String, Vec<String>> {
     let mut setups: HashMap<_, Vec<_>> = HashMap::new();
-    let mut name = "";
-    for line in SETUPS.lines().filter(|line| !line.is_empty()) {
+    let mut name = String::new();
+    for line in text(SETUPS).lines().filter(|line| !line.is_empty()) {
         match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            Some(heading) => name = heading,
-            None => setups.entry(name).or_default().push(line),
+            Some(heading) => heading.clone_into(&mut name),
+            None => setups.entry(name.clone()).or_default().push(line.to_owned()),
         }
     }
     setups
@@ -44,7 +46,7 @@ pub(super) enum Step {
 
 #[derive(Debug)]
 pub(super) struct Section {
-    title: String,
+    pub(super) title: String,
     pub(super) steps: Vec<Step>,
 }
 
@@ -80,18 +82,26 @@ pub(super) fn sections(document: &str) -> Vec<Section> {
             prose => {
                 let Some(name) = setup_name(prose) else { continue };
                 let acts = setups.get(name).unwrap_or_else(|| panic!("no setup {name}"));
-                section.steps.extend(acts.iter().map(|act| Step::Act((*act).to_owned())));
+                section.steps.extend(acts.iter().cloned().map(Step::Act));
             }
         }
     }
     sections
 }
 
-async fn run(title: &str) {
-    let document = text("docs/operations/runbook.md");
-    let section = sections(&document).into_iter().find(|section| section.title == title);
-    let section = section.unwrap_or_else(|| panic!("the runbook has no section {title:?}"));
-    run_steps(title, &section.steps, &mut Scene::new().await).await;
+/// Runs a section of a page on a platform of its own.
+pub(super) async fn run_section(page: &str, title: &str) {
+    run_sections(page, &[title]).await;
+}
+
+/// Runs sections of a page in this order on one platform.
+pub(super) async fn run_sections(page: &str, titles: &[&str]) {
+    let (sections, mut scene) = (sections(&text(page)), Scene::new().await);
+    for title in titles {
+        let section = sections.iter().find(|section| section.title == *title);
+        let section = section.unwrap_or_else(|| panic!("{page} has no section {title:?}"));
+        run_steps(title, &section.steps, &mut scene).await;
+    }
 }
 
 /// Runs the steps in order.
@@ -123,7 +133,7 @@ macro_rules! runbook {
     ($($test:ident $title:literal;)*) => {
         $(#[tokio::test]
         async fn $test() {
-            run($title).await;
+            run_section(RUNBOOK, $title).await;
         })*
 
         const RUN: &[&str] = &[$($title),*];
@@ -146,7 +156,7 @@ runbook! {
 
 #[test]
 fn every_section_of_the_runbook_runs() {
-    let document = text("docs/operations/runbook.md");
+    let document = text(RUNBOOK);
     let sections = sections(&document);
     let run: Vec<_> = sections
         .iter()
@@ -157,8 +167,10 @@ fn every_section_of_the_runbook_runs() {
     let commands = sections.iter().flat_map(|section| &section.steps);
     let commands = commands.filter(|step| matches!(step, Step::Command { .. })).count();
     assert!(commands >= MIN_COMMANDS, "only {commands} commands are shown");
-    let tutorial = text(super::tutorial::PAGE);
-    let lines = document.lines().chain(tutorial.lines());
+    let others = [super::tutorial::PAGE, super::incidents::PAGE, super::alerts::PAGE].map(text);
+    let lines = document.lines().chain(others.iter().flat_map(|page| page.lines()));
     let named: BTreeSet<&str> = lines.filter_map(setup_name).collect();
-    assert_eq!(named, setups().into_keys().collect(), "the two pages run every setup");
+    let setups = setups();
+    let listed = setups.keys().map(String::as_str).collect();
+    assert_eq!(named, listed, "the four pages run every setup");
 }

@@ -22,6 +22,9 @@ async fn backed_up() -> (PostgresServer, Fixture) {
     let f = Fixture { db: TestDatabase::create_on(server.url()).await.unwrap() };
     f.run(CREATE_SHEDLOCK).await;
     server.back_up().await.unwrap();
+    // The backup restarts the server, so the pool's connection is dead; the first use finds out.
+    let reconnects = async { while sqlx::query("SELECT 1").execute(f.pool()).await.is_err() {} };
+    timeout(SOON, reconnects).await.expect("the restarted server does not answer");
     (server, f)
 }
 

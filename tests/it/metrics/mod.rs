@@ -1,6 +1,9 @@
 //! What the programs answer at `/metrics`, against the rows that they are about, and through a real Prometheus.
 
+mod dashboards;
+mod per_job;
 mod prometheus;
+mod requests;
 mod rules;
 mod scrape;
 

@@ -14,7 +14,7 @@ use super::run;
 use crate::process::{FINAL_TIMEOUT, by_hand, until};
 
 /// What the script answers where Prometheus cannot be fetched.
-const MISSING: i32 = 77;
+pub(super) const MISSING: i32 = 77;
 /// For Debian's package.
 const INSTALL_TIMEOUT: Duration = Duration::from_mins(8);
 
@@ -25,14 +25,18 @@ pub(super) async fn folder() -> Option<PathBuf> {
     let done = timeout(INSTALL_TIMEOUT, running).await.unwrap().unwrap();
     let output = String::from_utf8_lossy(&done.stdout).trim().to_owned();
     if done.status.code() == Some(MISSING) {
-        use std::io::Write as _;
-        // Not by a macro, whose output is shown for failed tests only.
-        let line = format!("NOT TESTED: metrics through Prometheus: {output}\n");
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        report_untested(&format!("metrics through Prometheus: {output}"));
         return None;
     }
     assert!(done.status.success(), "{output}\n{}", String::from_utf8_lossy(&done.stderr));
     Some(PathBuf::from(output))
+}
+
+/// Says on standard error what could not be tested here.
+pub(super) fn report_untested(what: &str) {
+    use std::io::Write as _;
+    // Not by a macro, whose output is shown for failed tests only.
+    std::io::stderr().write_all(format!("NOT TESTED: {what}\n").as_bytes()).unwrap();
 }
 
 /// A Prometheus that scrapes twice a second; killed with this value.

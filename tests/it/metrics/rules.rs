@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::prometheus::folder;
-use crate::docs::{root, text};
+use crate::docs::{blocks, root, text};
 
 const RULES: &str = "deploy/prometheus/rules.yml";
 
@@ -27,6 +28,25 @@ async fn the_rules_are_valid_and_fire_for_what_they_are_about() {
         let errors = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success() && output.contains("SUCCESS"), "{output}\n{errors}");
     }
+}
+
+/// The page's, which must keep the label `job` of metrics about a job.
+#[tokio::test]
+async fn the_scrape_configuration_of_the_page_is_valid() {
+    let Some(programs) = folder().await else { return };
+    let configurations = blocks(&text("docs/operations/alerts.md"), "yaml");
+    let [configuration] = &configurations[..] else { panic!("{configurations:?}") };
+    assert!(configuration.contains("honor_labels: true"));
+    let beside = TempDir::new().unwrap();
+    let path = beside.path().join("prometheus.yml");
+    std::fs::write(&path, configuration).unwrap();
+    std::fs::write(beside.path().join("rules.yml"), text(RULES)).unwrap();
+    let mut promtool = Command::new(programs.join("promtool"));
+    let checked = promtool.args(["check", "config"]).arg(&path).stdin(Stdio::null()).output();
+    let done = checked.await.unwrap();
+    let output = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && output.contains("15 rules found"), "{output}\n{errors}");
 }
 
 /// The words of a text that begin with `prefix`.

@@ -67,6 +67,7 @@ async fn a_firing_is_claimed_within_the_lead_and_may_be_opened_when_it_is_due() 
         skip_reason: None,
         waits: None,
         after: Duration::ZERO,
+        traceparent: None,
         params: None,
         templated: false,
         previous_scheduled_for: None,

@@ -14,12 +14,16 @@ mod claiming;
 mod day_rules;
 mod dispatching;
 mod failure_pause;
+mod incidents;
+mod job_monitors;
 mod ledger;
 mod ledger_check;
+mod platform_monitors;
 mod pruning;
 mod reconciling;
 mod refused_tickets;
 mod relaying;
+mod reopened_groups;
 mod rescuing;
 mod schedule_kinds;
 mod startup;
@@ -192,7 +196,7 @@ pub(crate) const REFUSE_ADMISSIONS: &str =
      CREATE TRIGGER refuse BEFORE UPDATE OF admitted_at ON sexton.executions
          FOR EACH ROW EXECUTE FUNCTION refuse()";
 
-fn link_without_broker(namespace: &TestNamespace) -> Link {
+pub(crate) fn link_without_broker(namespace: &TestNamespace) -> Link {
     Link::start(LinkSettings {
         endpoint: Endpoint::parse("amqp://guest:guest@127.0.0.1:1/%2f").unwrap(),
         name: "test".to_owned(),

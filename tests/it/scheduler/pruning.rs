@@ -2,6 +2,7 @@
 
 mod audit;
 mod cursors;
+mod heartbeats;
 mod jobs;
 
 use chrono::{Days, TimeDelta};

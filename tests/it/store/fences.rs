@@ -72,6 +72,7 @@ async fn a_firing_is_claimed_once_by_many_planners() {
         skip_reason: None,
         waits: None,
         after: std::time::Duration::ZERO,
+        traceparent: None,
         params: None,
         templated: false,
         previous_scheduled_for: None,

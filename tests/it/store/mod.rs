@@ -5,6 +5,8 @@ mod attempt_rows;
 mod dedicated_connection;
 mod exclusive;
 mod fences;
+mod heartbeats;
+mod incident_reports;
 mod late_ends;
 mod leases;
 mod lost_answers;
@@ -85,6 +87,7 @@ impl Fixture {
             skip_reason: None,
             waits: None,
             after: Duration::ZERO,
+            traceparent: None,
             params: None,
             templated: false,
             previous_scheduled_for: None,

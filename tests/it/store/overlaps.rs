@@ -48,6 +48,7 @@ impl Fixture {
             skip_reason: None,
             waits: Some(WaitReason::Replace),
             after: std::time::Duration::ZERO,
+            traceparent: None,
             params: None,
             templated: false,
             previous_scheduled_for: None,

@@ -28,6 +28,8 @@ const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.s
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
 const HISTORY: i64 = 200_000;
+/// Rows that one statement of a set-up inserts, so that a busy machine does not need its time limit.
+const SET_UP_ROWS: usize = 10_000;
 
 /// 201 jobs; the first has all the history, the others never ran. Returns their ids.
 async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
@@ -42,20 +44,24 @@ async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
     .await
     .unwrap();
     // Ids ascend with the time of the claim, as version 7 has it.
-    sqlx::query(
+    let history = format!(
         "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
             params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at)
          SELECT lpad(to_hex(n), 32, '0')::uuid, $1, n::text, at, 'succeeded', 'work', 'default',
-            '{}', n::text, 'test:1', at, at, at
-         FROM generate_series(1, $2) n, LATERAL (SELECT now() - (($2 - n) || 's')::interval AS at) t",
-    )
-    .bind(jobs[0])
-    .bind(HISTORY)
-    .execute(db.pool())
-    .await
-    .unwrap();
+            '{{}}', n::text, 'test:1', at, at, at
+         FROM generate_series($2, $3) n, LATERAL (SELECT now() - (({HISTORY} - n) || 's')::interval AS at) t"
+    );
+    insert(db, &history, jobs[0], HISTORY).await;
     sqlx::query("ANALYZE sexton.executions, sexton.jobs").execute(db.pool()).await.unwrap();
     jobs
+}
+
+/// Inserts `rows` rows of a job with a statement that takes the first and the last number.
+async fn insert(db: &TestDatabase, statement: &str, job: Uuid, rows: i64) {
+    for first in (1..=rows).step_by(SET_UP_ROWS) {
+        let query = sqlx::query(AssertSqlSafe(statement.to_owned())).bind(job).bind(first);
+        query.bind(first + SET_UP_ROWS as i64 - 1).execute(db.pool()).await.unwrap();
+    }
 }
 
 type Bind<'q> = &'q dyn Fn(Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments>;
@@ -240,18 +246,12 @@ async fn a_query_for_waiting_executions_does_not_read_the_history() {
     let db = TestDatabase::create().await.unwrap();
     let jobs = ordinary_history(&db).await;
     for (waiters, later) in [(0_i64, 0_i64), (40, 0), (0, 100_000)] {
-        // Of a job that runs one at a time, enqueued for later: they wait from then on.
-        sqlx::query(
-            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
+        // Of a job that runs one at a time, enqueued for later.
+        let waiting = "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
                 idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at, waits)
              SELECT gen_random_uuid(), $1, 'later-' || n, now() + n * interval '1 h', 'pending', 'work', 'default', '{}',
-                'w', 'test:1', now(), '9999-01-01', now() + n * interval '1 h', 'turn' FROM generate_series(1, $2) n",
-        )
-        .bind(jobs[0])
-        .bind(later)
-        .execute(db.pool())
-        .await
-        .unwrap();
+                'w', 'test:1', now(), '9999-01-01', now() + n * interval '1 h', 'turn' FROM generate_series($2, $3) n";
+        insert(&db, waiting, jobs[0], later).await;
         sqlx::query(
             "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
                 params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at, waits)

@@ -80,7 +80,7 @@ impl Server {
 
     /// As [`start`](Self::start), over TLS.
     pub async fn start_encrypted(acts: Vec<Act>) -> Self {
-        Self::listen(acts, Some(tls::acceptor())).await
+        Self::listen(acts, Some(tls::acceptor(&[]))).await
     }
 
     /// A server that sends this response; see [`Act::answer`].

@@ -1,4 +1,4 @@
-//! A relay that takes TLS off a connection, as one in front of a broker does.
+//! A relay that takes TLS off a connection, as one in front of a broker or a collector does.
 
 use std::net::SocketAddr;
 
@@ -29,7 +29,7 @@ impl TlsRelay {
         let target = (host.to_owned(), port);
         let port = listener.local_addr().unwrap().port();
         let listening = tokio::spawn(async move {
-            let acceptor = tls::acceptor();
+            let acceptor = tls::acceptor(&["h2"]);
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (acceptor, target) = (acceptor.clone(), target.clone());

@@ -211,7 +211,7 @@ async fn over_tls(
     stream: BufReader<Box<dyn Stream>>,
     lines: &mpsc::UnboundedSender<String>,
 ) -> io::Result<BufReader<Box<dyn Stream>>> {
-    let stream = tls::acceptor().accept(stream.into_inner()).await?;
+    let stream = tls::acceptor(&[]).accept(stream.into_inner()).await?;
     let _ = lines.send(ENCRYPTED.to_owned());
     Ok(BufReader::new(Box::new(stream)))
 }

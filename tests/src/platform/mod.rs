@@ -142,6 +142,11 @@ impl Platform {
         self.start("worker", name, env)
     }
 
+    /// Starts `sexton serve` called `name` on a free port, unless `env` names one.
+    pub fn start_server(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
+        self.start("sexton", name, &[&[("SERVE_ADDR", "127.0.0.1:0")], env].concat())
+    }
+
     /// Starts the worker with handlers, `tests/src/bin/handlers.rs`, as `name`; as [`Self::start_worker`].
     pub fn start_handlers(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
         self.start("handlers", name, env)
@@ -175,7 +180,9 @@ impl Platform {
         variables.extend(env);
         self.remember_pools(env);
         let log = self.lifeline.log_file(&self.fresh(name));
-        let program = Program::start(binary, name, &variables, &self.folder(), log)?;
+        // The command `sexton` runs on as one of the services.
+        let arguments: &[&str] = if binary == "sexton" { &["serve"] } else { &[] };
+        let program = Program::start((binary, arguments), name, &variables, &self.folder(), log)?;
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(program.watched());
         Ok(program)
     }
@@ -307,7 +314,8 @@ impl Platform {
             .with("SEXTON_NAMESPACE", self.namespace().as_str())
     }
 
-    fn write(&self, name: &str, content: &str) -> Result<PathBuf> {
+    /// Writes a TOML file of this content, and returns its path.
+    pub fn write(&self, name: &str, content: &str) -> Result<PathBuf> {
         let path = self.lifeline.file(&format!("{}.toml", self.fresh(name)));
         std::fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
         Ok(path)

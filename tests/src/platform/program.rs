@@ -42,14 +42,16 @@ pub(super) struct Watched {
 
 impl Program {
     pub(super) fn start(
-        binary: &str,
+        binary: (&str, &[&str]),
         name: &str,
         environment: &Environment,
         folder: &Path,
         log: PathBuf,
     ) -> Result<Self> {
         let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
+        let (binary, arguments) = binary;
         let process = Command::new(binaries::find(binary)?)
+            .args(arguments)
             .env_clear()
             .envs(environment.iter())
             .current_dir(folder)

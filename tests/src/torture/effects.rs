@@ -9,6 +9,7 @@ use sqlx::PgPool;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::alarms;
 use super::ledger::Entry;
 use super::rows::QUERY_TIMEOUT;
 
@@ -16,11 +17,11 @@ use super::rows::QUERY_TIMEOUT;
 pub(super) const CATALOGUE: &str =
     "[tasks.statement]\nsql = \"INSERT INTO torture_effects (key) VALUES ($2)\"\n";
 
-/// Creates the table, which permits equal rows.
+/// Creates the table, which permits equal rows, and those of [`alarms`].
 pub(super) async fn prepare(pool: &PgPool) -> Result<()> {
     let table = sqlx::query("CREATE TABLE torture_effects (key text NOT NULL)");
     timeout(QUERY_TIMEOUT, table.execute(pool)).await??;
-    Ok(())
+    alarms::prepare(pool).await
 }
 
 /// How often the effect of an execution happened.

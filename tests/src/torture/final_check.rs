@@ -11,9 +11,10 @@ use uuid::Uuid;
 use super::arena::{Arena, Role, now};
 use super::fault::Program;
 use super::ledger::Entry;
+use super::oracle::deadlines;
 use super::oracle::{Evidence, Violation, judge};
 use super::progress::Counts;
-use super::{effects, queues, rows};
+use super::{alarms, effects, queues, rows};
 
 /// For the last executions, and for the sweep.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(4);
@@ -71,6 +72,8 @@ pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
     let mut evidence = evidence(arena, None).await?;
     evidence.firings.cursor = cursor;
     found.extend(judge(&evidence));
+    let (late, looks, now) = alarms::evidence(arena.pool()).await?;
+    found.extend(deadlines::judge(&late, &looks, now));
     // Who has ended in the meantime.
     arena.complete()?;
     found.extend(crashes(arena));
@@ -139,5 +142,8 @@ async fn compare(arena: &Arena) -> Result<(bool, String)> {
 /// What an arena has done.
 pub(super) async fn counts(arena: &Arena) -> Result<Counts> {
     let ledger = entries(arena).await?;
-    rows::counts(arena.pool(), &ledger).await
+    let (late, looks, now) = alarms::evidence(arena.pool()).await?;
+    let noticed = deadlines::count(&late, &looks, now);
+    let counts = rows::counts(arena.pool(), &ledger).await?;
+    Ok(Counts { in_time: noticed.in_time, late: noticed.late, ..counts })
 }

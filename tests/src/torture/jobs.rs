@@ -45,10 +45,11 @@ pub(super) const ALL: [&str; 10] = [
     FLOW,
 ];
 
-/// Without jitter, so that the rows show an open before its time.
+/// Without jitter, so that the rows show an open before its time. Each has a deadline that some faults let pass, and others not.
 pub(super) const FILE: &str = r#"
 [[job]]
 name = "torture.alone"
+expect_within = "6s"
 task = "work"
 pool = "victims"
 every = "1s"
@@ -57,12 +58,14 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.load"
+expect_within = "6s"
 task = "work"
 every = "1s"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.queued"
+expect_within = "6s"
 task = "work"
 pool = "victims"
 every = "1s"
@@ -71,18 +74,21 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.hand"
+expect_within = "6s"
 task = "work"
 pool = "victims"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.patient"
+expect_within = "6s"
 task = "work"
 pool = "victims"
 retry = { delay = "8s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.leased"
+expect_within = "6s"
 task = "work"
 pool = "victims"
 lease = "11s"
@@ -90,6 +96,7 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.nobody"
+expect_within = "6s"
 task = "work"
 pool = "nobodys"
 stale_after = "1m"
@@ -97,12 +104,14 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.statement"
+expect_within = "6s"
 task = "statement"
 pool = "victims"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.charged"
+expect_within = "6s"
 task = "charge"
 verify = "charged"
 pool = "victims"
@@ -110,6 +119,7 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]
 name = "torture.flow"
+expect_within = "6s"
 task = "work"
 pool = "victims"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
+pub mod deadlines;
 mod violation;
 
 use super::ledger::Entry;

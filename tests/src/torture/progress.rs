@@ -80,6 +80,12 @@ pub struct Counts {
     pub runs: u64,
     /// Of those, tasks of an attempt that was lost: they were begun again.
     pub reruns: u64,
+    /// Executions that succeeded before their deadlines.
+    #[serde(default)]
+    pub in_time: u64,
+    /// Executions that were late or failed for so long that a monitor had to notice.
+    #[serde(default)]
+    pub late: u64,
 }
 
 impl Counts {
@@ -89,6 +95,8 @@ impl Counts {
         self.attempts += other.attempts;
         self.runs += other.runs;
         self.reruns += other.reruns;
+        self.in_time += other.in_time;
+        self.late += other.late;
     }
 }
 

@@ -52,7 +52,7 @@ impl Report {
     pub fn section(&self, day: &str) -> String {
         let mut page = String::from(HEAD);
         let faults: usize = self.recoveries.values().map(Vec::len).sum();
-        let Counts { executions, attempts, runs, reruns } = self.counts;
+        let Counts { executions, attempts, runs, reruns, in_time, late } = self.counts;
         let broken =
             |kind: &str| self.broken.iter().filter(|broken| *broken == kind).count() as u64;
         let rows = [
@@ -69,6 +69,10 @@ impl Report {
             ("attempts opened twice", number(broken("opened twice"))),
             ("overlapping runs", number(broken("overlapping runs"))),
             ("re-runs", number(reruns)),
+            ("executions that succeeded in time", number(in_time)),
+            ("false alarms among these", number(broken("false alarm"))),
+            ("executions that were late or failed for long", number(late)),
+            ("not noticed among these", number(broken("unnoticed"))),
             ("tries that struck no execution", number(self.missed as u64)),
         ];
         page.push_str("| | |\n|---|---|\n");
@@ -159,6 +163,8 @@ The judge ends a run at the first broken promise. It checks that
 - no failed execution runs that nobody moved, no key has two executions, and no task runs without an attempt;
 - each success has its task's end in the ledger;
 - every second of the job that fires each second has an execution or a gap;
+- no monitor counts an execution as late that succeeded by its deadline, six seconds after it was due; each that was late or
+  failed for 20 s while a scheduler reached the database is counted, with an incident;
 - no bulk repeats an effect that the ledger had at the failure, or resolves an execution without one;
 - every bulk ends, counts what its items say, records each action once, and leaves no verify execution;
 - no program ends by itself or panics;

@@ -52,6 +52,13 @@ pub(super) async fn change(pool: &PgPool, statement: &'static str) -> Result<u64
     Ok(done.rows_affected())
 }
 
+/// As [`change`], with a text for `$1`.
+pub(super) async fn change_with(pool: &PgPool, statement: &'static str, text: &str) -> Result<u64> {
+    let change = sqlx::query(statement).bind(text.to_owned());
+    let done = timeout(QUERY_TIMEOUT, change.execute(pool)).await??;
+    Ok(done.rows_affected())
+}
+
 /// Of `ids`, those that have not come to their end.
 pub(super) async fn without_end(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     let statement =
@@ -250,5 +257,6 @@ pub(super) async fn counts(pool: &PgPool, ledger: &[Entry]) -> Result<Counts> {
         attempts: attempts as u64,
         runs: begins().count() as u64,
         reruns: begins().filter(|run| lost.contains(run)).count() as u64,
+        ..Counts::default()
     })
 }

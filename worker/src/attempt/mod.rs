@@ -13,16 +13,19 @@ mod end_log;
 mod lease_renewer;
 mod lock;
 pub(crate) mod outcome;
+mod span;
 
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sexton_engine::outbox;
+use sexton_engine::traces::record_publication;
 use sexton_guard::Held;
 use sexton_model::result::check;
 use sexton_model::retry::{Decision, decide};
 use sexton_model::state::State;
 use sexton_service::metrics::table;
+use sexton_service::traces::TraceContext;
 use sexton_service::{clock, fault};
 use sexton_store::lease::AttemptFence;
 use sexton_store::open::Opened;
@@ -35,6 +38,7 @@ use self::end_log::{count_end, count_start, log_end};
 use self::lease_renewer::{lease_end, renew_lease};
 use self::lock::{has_transaction, release, run_with_lock};
 use self::outcome::{AttemptOutcome, attempt_outcome, sanitise};
+pub(crate) use self::span::AttemptSpan;
 use crate::context::Context;
 use crate::executor::{HostInstant, Outcome, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor};
 use crate::output::{OutputLimits, Recorder};
@@ -50,6 +54,7 @@ pub(crate) async fn run(
     opened: &Opened,
     sent: HostInstant,
     cancels: watch::Receiver<u64>,
+    span: Option<AttemptSpan>,
 ) {
     fault::point("worker.opened");
     tracing::debug!(
@@ -62,7 +67,8 @@ pub(crate) async fn run(
     let recorder = Recorder::new(OutputLimits::default(), context.mask.clone());
     let streamed = context.streaming.stream(held(opened), &recorder);
     let began = Instant::now();
-    let (end, mut lock) = run_task(context, opened, sent, cancels, &recorder).await;
+    let trace = span.as_ref().map(AttemptSpan::context);
+    let (end, mut lock) = run_task(context, opened, sent, cancels, &recorder, trace).await;
     table::ATTEMPT_DURATION.observe([&opened.pool, &opened.task_type], began.elapsed());
     if !has_transaction(&end) {
         release(opened, lock.take()).await;
@@ -73,12 +79,15 @@ pub(crate) async fn run(
     } else {
         fault::point("worker.ran");
     }
-    match attempt_outcome(&end.outcome) {
-        Some(attempt_outcome) => {
-            let attempt_outcome = attempt_outcome.masked(|text| recorder.masked(text));
-            record(context, opened, end, &recorder, &attempt_outcome).await;
-        }
-        None => record_late_end(context, opened, LEASE_LOST).await,
+    let ended = if let Some(attempt_outcome) = attempt_outcome(&end.outcome) {
+        let attempt_outcome = attempt_outcome.masked(|text| recorder.masked(text));
+        record(context, opened, end, &recorder, attempt_outcome).await
+    } else {
+        record_late_end(context, opened, LEASE_LOST).await;
+        AttemptOutcome::lost(LEASE_LOST)
+    };
+    if let Some(span) = span {
+        span.end(opened, &ended);
     }
     release(opened, lock).await;
 }
@@ -94,6 +103,7 @@ async fn run_task(
     sent: HostInstant,
     cancels: watch::Receiver<u64>,
     recorder: &Recorder,
+    trace: Option<TraceContext>,
 ) -> (TaskEnd, Option<Held>) {
     let Some(task) = context.tasks.get(&opened.task_type) else {
         // An open requests only the task types that this worker runs.
@@ -113,6 +123,7 @@ async fn run_task(
         idempotency_key: opened.idempotency_key.clone(),
         params: opened.params.clone(),
         timeout,
+        trace,
     };
     let lease = lease_end(sent, opened.lease);
     let (supervisor, control) = TaskSupervisor::with_recorder(lease, recorder.clone());
@@ -124,42 +135,46 @@ async fn run_task(
     }
 }
 
-/// Records the end: in the task's own transaction if it has one, otherwise in a separate statement.
+/// Records the end: in the task's own transaction if it has one, otherwise in a separate statement. Returns it, which is
+/// another one if the transaction could not be committed.
 async fn record(
     context: &Context,
     opened: &Opened,
     mut end: TaskEnd,
     recorder: &Recorder,
-    attempt_outcome: &AttemptOutcome,
-) {
+    attempt_outcome: AttemptOutcome,
+) -> AttemptOutcome {
     let success_record = std::mem::take(&mut end.success_record);
     let may_be_recorded = matches!(success_record, SuccessRecord::Unknown);
-    let settlement = settlement(context, opened, end, recorder, attempt_outcome);
+    let settlement = settlement(context, opened, end, recorder, &attempt_outcome);
     let SuccessRecord::InTransaction(transaction) = success_record else {
-        return record_separately(context, opened, settlement, attempt_outcome, may_be_recorded)
-            .await;
+        record_separately(context, opened, settlement, &attempt_outcome, may_be_recorded).await;
+        return attempt_outcome;
     };
     if settlement.verdict != Decision::Succeed {
         // If effects were committed together with a failure, the next attempt would repeat them.
         transaction.rollback().await;
-        return record_separately(context, opened, settlement, attempt_outcome, false).await;
+        record_separately(context, opened, settlement, &attempt_outcome, false).await;
+        return attempt_outcome;
     }
     let (outcome, may_be_recorded) = match complete(transaction, &settlement).await {
         CompletionOutcome::Done => {
-            return log_end(opened, attempt_outcome, State::Succeeded, &settlement.verdict);
+            log_end(opened, &attempt_outcome, State::Succeeded, &settlement.verdict);
+            return attempt_outcome;
         }
         CompletionOutcome::Fenced => {
-            return record_late_end(context, opened, attempt_outcome.outcome).await;
+            record_late_end(context, opened, attempt_outcome.outcome).await;
+            return attempt_outcome;
         }
         CompletionOutcome::Refused(outcome) => (outcome, false),
         CompletionOutcome::Unknown(outcome) => (outcome, true),
     };
-    if let Some(attempt_outcome) = outcome::attempt_outcome(&outcome) {
-        let attempt_outcome = attempt_outcome.masked(|text| recorder.masked(text));
-        let end = TaskEnd::new(outcome);
-        let settlement = self::settlement(context, opened, end, recorder, &attempt_outcome);
-        record_separately(context, opened, settlement, &attempt_outcome, may_be_recorded).await;
-    }
+    let Some(attempt_outcome) = outcome::attempt_outcome(&outcome) else { return attempt_outcome };
+    let attempt_outcome = attempt_outcome.masked(|text| recorder.masked(text));
+    let end = TaskEnd::new(outcome);
+    let settlement = self::settlement(context, opened, end, recorder, &attempt_outcome);
+    record_separately(context, opened, settlement, &attempt_outcome, may_be_recorded).await;
+    attempt_outcome
 }
 
 fn settlement(
@@ -288,7 +303,11 @@ async fn wait_for_process_end(context: &Context) {
 /// Publishes a row's unpublished ticket and marks it as published. After a failure the relay publishes it.
 pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) {
     let publication = outbox::publication(&context.namespace, unpublished, clock::now());
-    match context.publish(publication).await {
+    let (queue, began) = (publication.queue().to_owned(), clock::now());
+    let published = context.publish(publication).await;
+    let error = published.as_ref().err().map(ToString::to_string);
+    record_publication(unpublished, &queue, began, error.as_deref());
+    match published {
         Ok(()) => {
             fault::point("worker.published");
             // Without the mark the ticket is published once more, which does no harm.

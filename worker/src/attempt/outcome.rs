@@ -57,6 +57,12 @@ impl AttemptOutcome {
         }
     }
 
+    /// Returns the end of an attempt that this worker has lost: what its record says is decided elsewhere.
+    pub(crate) fn lost(why: &'static str) -> Self {
+        let error = Some((why.to_owned(), String::new()));
+        Self { ending: AttemptEnd::Crashed, outcome: why, error }
+    }
+
     /// Returns a success, which has no error.
     pub(crate) const fn success() -> Self {
         Self { ending: AttemptEnd::Success, outcome: "succeeded", error: None }

@@ -16,7 +16,8 @@ use crate::executor::command::{
     CommandLine, CommandTask, GRACE_DEFAULT, TaskEnvironment, TaskLimits, TaskUser,
 };
 use crate::guard::memory_can_be_watched;
-use crate::secret::Value;
+use sexton_model::secret_ref::is_variable;
+use sexton_outbound::secret::Value;
 
 /// Longest `grace` of a command.
 pub const GRACE_MAX: Duration = Duration::from_mins(10);
@@ -105,7 +106,7 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
         let names = section.texts("inherit", VARIABLES_MAX, notes);
         for (span, name) in &names {
             let begin = name.strip_suffix('*').unwrap_or(name);
-            let message = if !(value::is_variable(begin) || *name == "*") {
+            let message = if !(is_variable(begin) || *name == "*") {
                 "is no name of a variable, nor the beginning of one with a * at its end"
             } else if name.ends_with('*') || !is_never_inherited(OsStr::new(name)) {
                 continue;
@@ -120,7 +121,7 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
     let Some(set) = section.table("set", "environment.set.", notes) else { return environment };
     for (key, found) in set.entries().take(VARIABLES_MAX) {
         let (name, place) = (key.get_ref().as_ref(), set.name(key.get_ref()));
-        if !value::is_variable(name) {
+        if !is_variable(name) {
             notes.problem(Some(key.span()), Some(&place), "is no name of a variable");
         } else if is_reserved(OsStr::new(name)) {
             notes.problem(Some(key.span()), Some(&place), "is a name that Sexton keeps for itself");

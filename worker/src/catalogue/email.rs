@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sexton_outbound::mail::{Mailbox, SmtpServer};
-use url::Url;
+use sexton_model::target_url::smtp_server;
+use sexton_outbound::mail::Mailbox;
 
 use super::fields::{Fields, Notes};
 use super::value;
 use crate::executor::email::{EmailTask, check_template};
-use crate::secret::{SecretRef, Value};
+use sexton_outbound::secret::{SecretRef, Value};
 
 /// Longest text about a mail in the catalogue, in bytes.
 pub const EMAIL_TEXT_MAX_BYTES: usize = 64 * 1024;
@@ -29,7 +29,7 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
             fields.report("email", format!("needs `{key}`"), notes);
         }
     }
-    let server = section.text("smtp", 500, notes).and_then(|text| match server(text) {
+    let server = section.text("smtp", 500, notes).and_then(|text| match smtp_server(text) {
         Ok(server) => Some(server),
         Err(message) => {
             section.report("smtp", message, notes);
@@ -69,24 +69,6 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
         credentials,
         timeout: timeout.unwrap_or(EMAIL_TIMEOUT_DEFAULT),
     })
-}
-
-fn server(text: &str) -> Result<SmtpServer, &'static str> {
-    let shape = "must be smtp://host:587 or smtps://host:465, and nothing behind it";
-    let url = Url::parse(text).map_err(|_| shape)?;
-    let smtps = match url.scheme() {
-        "smtp" => false,
-        "smtps" => true,
-        _ => return Err(shape),
-    };
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("holds a user or a password: they have keys of their own");
-    }
-    let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-    let host = url.host_str().filter(|host| !host.is_empty() && bare).ok_or(shape)?;
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let port = url.port().unwrap_or(if smtps { 465 } else { 587 });
-    if port == 0 { Err(shape) } else { Ok(SmtpServer { host, port, smtps }) }
 }
 
 fn credentials(

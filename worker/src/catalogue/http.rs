@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use sexton_model::quoting;
+use sexton_model::target_url::http_url;
 use sexton_outbound::address::blocked_kind;
 use sexton_outbound::http::{HeaderName, HeaderValue, Host, Method, Url};
 
 use super::fields::{Fields, Notes};
 use super::value;
 use crate::executor::http::{HttpTask, is_reserved_header};
-use crate::secret::Value;
+use sexton_outbound::secret::Value;
 
 /// Longest URL, in bytes.
 const URL_MAX_BYTES: usize = 2_000;
@@ -45,7 +46,7 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
     if !section.has("url") {
         fields.report("http", "needs a `url`", notes);
     }
-    let url = section.text("url", URL_MAX_BYTES, notes).and_then(|text| match url(text) {
+    let url = section.text("url", URL_MAX_BYTES, notes).and_then(|text| match http_url(text) {
         Ok(url) => Some(url),
         Err(message) => {
             section.report("url", message, notes);
@@ -67,24 +68,6 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
         max_response: usize::try_from(max_response.unwrap_or(RESPONSE_DEFAULT)).unwrap_or(0),
         allowed,
     })
-}
-
-fn url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
-    if !["http", "https"].contains(&url.scheme()) {
-        return Err("must begin with http:// or https://".to_owned());
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        let message = "holds a user or a password: hand them over in a header, as a secret";
-        return Err(message.to_owned());
-    }
-    if url.fragment().is_some() {
-        return Err("has a fragment, which is not sent: leave out what follows the #".to_owned());
-    }
-    if url.port() == Some(0) {
-        return Err("names the port 0, at which nobody answers".to_owned());
-    }
-    Ok(url)
 }
 
 fn method(section: Fields<'_>, notes: &mut Notes<'_>) -> Method {

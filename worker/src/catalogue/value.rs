@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use sexton_model::secret_ref::is_variable;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{Fields, Notes};
-use crate::secret::{SecretRef, Value};
-
-/// Longest name of a variable, in bytes.
-const VARIABLE_MAX_BYTES: usize = 200;
+use sexton_outbound::secret::{SecretRef, Value};
 
 /// Longest path of a file, in bytes.
 const PATH_MAX_BYTES: usize = 4_000;
@@ -55,12 +53,4 @@ fn reference(value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<SecretRef, S
             .map_err(|error| format!("the path in `file` cannot be determined: {error}")),
         _ => Err(shape.to_owned()),
     }
-}
-
-/// Returns whether a variable can have this name.
-pub(super) fn is_variable(name: &str) -> bool {
-    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
-    (1..=VARIABLE_MAX_BYTES).contains(&name.len())
-        && name.starts_with(begins)
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

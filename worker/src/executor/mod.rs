@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::job::OnLocked;
+use sexton_service::traces::TraceContext;
 use sexton_store::task::TaskTransaction;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -28,6 +29,9 @@ use uuid::Uuid;
 pub use crate::guard::HostInstant;
 use crate::instance_lock::InstanceLockFile;
 use crate::output::{Output, Recorder};
+
+/// The class of the failure of an attempt whose secret could not be read.
+pub const SECRET_MISSING: &str = "secret_missing";
 
 /// Returns the wall-clock time; the binary passes the real clock.
 pub type WallClock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -70,6 +74,8 @@ pub struct TaskRun {
     pub params: Value,
     /// How long the task may run before it is stopped.
     pub timeout: Duration,
+    /// The attempt's place in a trace, for what the task calls; `None`: the worker does not trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// Why the attempt's owner stops a task.

@@ -25,6 +25,7 @@ pub(crate) fn task(attempt: u32, params: Value) -> TaskRun {
         idempotency_key: "billing.charge:cron-2025-12-12T08:00:00Z".to_owned(),
         params,
         timeout: LONG_TIMEOUT,
+        trace: None,
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::progress::Progress;
+use sexton_service::traces::TraceContext;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -89,6 +90,7 @@ impl Ctx {
             idempotency_key: run.idempotency_key.clone(),
             params: Value::Null,
             timeout: run.timeout,
+            trace: run.trace.clone(),
         };
         let (token, cause) = (CancellationToken::new(), OnceLock::new());
         Self(Arc::new(Attempt { run, timeout_at, token, cause, recorder, clock, transactions }))
@@ -108,6 +110,12 @@ impl Ctx {
     /// Returns the attempt's number: at least 1, and higher than that of every earlier attempt.
     pub fn attempt(&self) -> u32 {
         self.0.run.attempt
+    }
+
+    /// Returns the attempt's place in a trace, as W3C Trace Context writes it, if the worker traces. Pass it on to systems
+    /// that trace, or make it the parent of spans.
+    pub fn traceparent(&self) -> Option<String> {
+        self.0.run.trace.as_ref().map(TraceContext::traceparent)
     }
 
     /// Returns the job's name.

@@ -27,6 +27,7 @@ fn task(params: Value) -> TaskRun {
         idempotency_key: "a.b:k".to_owned(),
         params,
         timeout: HOUR,
+        trace: None,
     }
 }
 

@@ -28,18 +28,8 @@ const MAX_LISTED_FINDINGS: usize = 1_000;
 pub struct Lint {
     /// Five fields, or six with seconds first, in quotes: "0 8 * * MON-FRI"
     expression: Option<String>,
-    /// Jobs files (ending in .toml) and crontabs; `-` is a crontab on standard input
-    #[arg(short, long = "file", num_args = 1.., value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// The crontabs have a user column, as /etc/crontab has
-    #[arg(long, requires = "files")]
-    system: bool,
-    /// Examine all active jobs of the database, and the durations of their attempts
-    #[arg(long)]
-    database: bool,
-    /// Time zone of the expression, or of a crontab without CRON_TZ
-    #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
-    tz: Zone,
+    #[command(flatten)]
+    sources: Sources,
     /// Rule for fixed times of the expression at clock changes: vixie, skip or wall
     #[arg(long, default_value = "vixie", value_parser = parse_dst)]
     dst: Dst,
@@ -49,6 +39,23 @@ pub struct Lint {
     /// Job from whose name H in the expression is computed
     #[arg(long, visible_alias = "salt", value_name = "NAME")]
     job: Option<String>,
+}
+
+/// Where the jobs are, and which findings are reported.
+#[derive(Debug, Args)]
+pub(crate) struct Sources {
+    /// Jobs files (ending in .toml) and crontabs; `-` is a crontab on standard input
+    #[arg(short, long = "file", num_args = 1.., value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The crontabs have a user column, as /etc/crontab has
+    #[arg(long, requires = "files")]
+    system: bool,
+    /// Examine all active jobs of the database, and the durations of their attempts
+    #[arg(long)]
+    database: bool,
+    /// Time zone of an expression, or of a crontab without CRON_TZ
+    #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
+    tz: Zone,
     /// Report minutes with at least this number of jobs, 2 or more
     #[arg(long, value_name = "JOBS", default_value_t = DEFAULT_SAME_MINUTE_JOBS as u32,
           value_parser = clap::value_parser!(u32).range(2..=20_000))]
@@ -59,6 +66,17 @@ pub struct Lint {
     /// Judge as of this instant (RFC 3339); now by default
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
+}
+
+/// Whether policies are examined, and by which routes.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Policies {
+    /// Report jobs of severity high without a deadline or a destination
+    #[arg(long)]
+    policy: bool,
+    /// Alerts file whose routes count, instead of those that are applied to the database
+    #[arg(long, value_name = "FILE", requires = "policy")]
+    alerts: Option<PathBuf>,
 }
 
 /// A finding and where it is.
@@ -100,9 +118,47 @@ impl LocatedFinding {
     }
 }
 
+/// What was examined, as of when, and what was found.
+struct Examined {
+    now: DateTime<Utc>,
+    schedule_count: usize,
+    found: Vec<LocatedFinding>,
+}
+
 pub(super) async fn run(arguments: &Lint, session: &Session) -> Result<(), Failure> {
-    let (now, schedule_count, mut found) = find_findings(arguments, session).await?;
-    found.retain(|located| located.finding.severity >= arguments.severity);
+    let Lint { sources, dst, days, job, .. } = arguments;
+    let Some(text) = &arguments.expression else {
+        return examine(sources, &Policies::default(), session).await;
+    };
+    let now = sources.from.unwrap_or_else(clock::now);
+    let name = job.as_deref().unwrap_or_default();
+    let found = of_expression(text, name, sources.tz, *dst, *days, now);
+    let located = found.into_iter().map(|finding| LocatedFinding {
+        file: None,
+        line: None,
+        job: job.clone(),
+        finding,
+    });
+    report(Examined { now, schedule_count: 1, found: located.collect() }, sources, session)
+}
+
+/// Examines the jobs of files or of the database.
+///
+/// # Errors
+///
+/// [`Failure::Reported`] for findings.
+pub(crate) async fn examine(
+    sources: &Sources,
+    policies: &Policies,
+    session: &Session,
+) -> Result<(), Failure> {
+    let examined = sources::examine(sources, policies, session).await?;
+    report(examined, sources, session)
+}
+
+fn report(examined: Examined, sources: &Sources, session: &Session) -> Result<(), Failure> {
+    let Examined { now, schedule_count, mut found } = examined;
+    found.retain(|located| located.finding.severity >= sources.severity);
     found.sort_by(|a, b| {
         (&a.file, a.line, &a.job, a.finding.code).cmp(&(&b.file, b.line, &b.job, b.finding.code))
     });
@@ -132,30 +188,6 @@ pub(super) async fn run(arguments: &Lint, session: &Session) -> Result<(), Failu
 
 fn findings_failure(message: &str) -> Failure {
     Failure::Reported { exit: Exit::Findings, message: message.to_owned() }
-}
-
-async fn find_findings(
-    arguments: &Lint,
-    session: &Session,
-) -> Result<(DateTime<Utc>, usize, Vec<LocatedFinding>), Failure> {
-    if arguments.database {
-        return sources::lint_database(arguments, session).await;
-    }
-    let now = arguments.from.unwrap_or_else(clock::now);
-    if let Some(text) = &arguments.expression {
-        let name = arguments.job.as_deref().unwrap_or_default();
-        let Lint { tz, dst, days, .. } = *arguments;
-        let found = of_expression(text, name, tz, dst, days, now);
-        let located = found.into_iter().map(|finding| LocatedFinding {
-            file: None,
-            line: None,
-            job: arguments.job.clone(),
-            finding,
-        });
-        return Ok((now, 1, located.collect()));
-    }
-    let (schedule_count, found) = sources::lint_files(arguments, now)?;
-    Ok((now, schedule_count, found))
 }
 
 fn parse_severity(word: &str) -> Result<Severity, String> {

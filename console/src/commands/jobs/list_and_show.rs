@@ -5,6 +5,7 @@ use serde_json::Value;
 use sexton_model::duration;
 use sexton_operations::jobs::details::{self, JobDetails, JobPage};
 use sexton_operations::paging::Page;
+use sexton_store::heartbeats::undelivered::LastHeartbeat;
 use sexton_store::jobs::{Job, JobFilter};
 
 use super::{List, Status};
@@ -63,9 +64,13 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     if session.out.is_json() {
         return session.out.document(&details.document()?);
     }
-    let JobDetails { job, next_firings, last_executions: last, gaps, actions } = details;
+    let JobDetails { job, next_firings, last_executions: last, last_heartbeat, gaps, actions } =
+        details;
     let now = session.now(&store).await?;
-    session.out.facts(facts(&job, &next_firings, now))?;
+    let mut facts = facts(&job, &next_firings, now);
+    let heartbeat = last_heartbeat.map(|heartbeat| describe_last_heartbeat(&heartbeat, now));
+    facts.add_optional("last heartbeat", heartbeat);
+    session.out.facts(facts)?;
     if !last.is_empty() {
         session.out.print("\nLast executions")?;
         session.out.table(execution_commands::table(&store, &last, now).await?)?;
@@ -113,7 +118,6 @@ fn next_cell(job: &Job, now: DateTime<Utc>) -> Cell {
 }
 
 fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
-    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     let mut facts = Facts::default();
     facts.add("name", &job.name);
     facts.add_optional("description", Some(&job.description).filter(|text| !text.is_empty()));
@@ -149,7 +153,11 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.add("timeout", millis(job.timeout_ms));
     facts.add_optional("lease", job.lease_ms.map(millis));
     facts.add_optional("lock", describe_lock(job));
-    facts.add_optional("expected within", job.expect_within_ms.map(millis));
+    facts.add_optional("begins within", job.start_within_ms.map(millis));
+    facts.add_optional("succeeds within", job.expect_within_ms.map(millis));
+    facts.add_optional("runs at most", job.max_runtime_ms.map(millis));
+    facts.add_optional("alert", describe_alert(job));
+    facts.add_optional("heartbeat", describe_heartbeat(job));
     facts.add_optional("stale after", job.stale_after_ms.map(millis));
     facts.add_optional("verify task", job.verify_task.as_deref());
     facts.add_optional(
@@ -165,7 +173,6 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
 }
 
 fn add_limits(facts: &mut Facts, job: &Job) {
-    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     facts.add_optional("not before", job.start_at.as_ref());
     facts.add_optional("not after", job.end_at.as_ref());
     facts.add_optional("except on", Some(job.exclude.join(", ")).filter(|days| !days.is_empty()));
@@ -175,7 +182,6 @@ fn add_limits(facts: &mut Facts, job: &Job) {
 }
 
 fn describe_retry(job: &Job) -> String {
-    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     let parts = [
         job.max_retries.map(|count| format!("{count} times")),
         job.max_timeouts.map(|count| format!("at most {count} timeouts")),
@@ -193,8 +199,45 @@ fn describe_retry(job: &Job) -> String {
     if limits.is_empty() { "the workers' defaults".to_owned() } else { limits.join(", ") }
 }
 
+/// Formats a duration of a column in milliseconds.
+fn millis(ms: i64) -> String {
+    duration::format(std::time::Duration::from_millis(ms.max(0) as u64))
+}
+
+/// Says when the job's monitor opens and resolves an incident, where the definition says it.
+fn describe_alert(job: &Job) -> Option<String> {
+    let rules = [
+        job.severity.clone(),
+        job.alert_after.map(|number| format!("after {number} in a row")),
+        job.recover_after.map(|number| format!("resolved after {number} successes")),
+        job.remind_every_ms.map(|every| format!("reminder every {}", millis(every))),
+    ];
+    let rules: Vec<String> = rules.into_iter().flatten().collect();
+    (!rules.is_empty()).then(|| rules.join(", "))
+}
+
+fn describe_heartbeat(job: &Job) -> Option<String> {
+    // A row of another version is shown as it is.
+    let stored = job.heartbeat.as_ref()?.to_string();
+    Some(job.heartbeat().ok().flatten().map_or(stored, |heartbeat| heartbeat.to_string()))
+}
+
+/// Says what became of the newest heartbeat.
+fn describe_last_heartbeat(last: &LastHeartbeat, now: DateTime<Utc>) -> String {
+    let LastHeartbeat { event, state, created_at, finished_at, tries, last_error } = last;
+    let at = ago(*created_at, now);
+    match (state.as_str(), finished_at) {
+        ("sent", Some(finished)) => format!("{event} of {at}, accepted {}", ago(*finished, now)),
+        ("pending", _) if *tries == 0 => format!("{event} of {at}, waits"),
+        (state, _) => {
+            let state = if state == "pending" { "is tried again" } else { "given up" };
+            let error = last_error.as_deref().unwrap_or("no answer yet");
+            format!("{event} of {at}, {state} after {tries} tries: {error}")
+        }
+    }
+}
+
 fn describe_lock(job: &Job) -> Option<String> {
-    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     let lock = match (job.lock_key, &job.lock_row) {
         (Some(key), _) => format!("key {key}"),
         (None, Some(row)) => format!(

@@ -14,7 +14,7 @@ use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
 /// The fields of [`JobSpec::to_json`], in an order for people.
-pub const COLUMNS: [&str; 43] = [
+pub const COLUMNS: [&str; 50] = [
     "name",
     "description",
     "target",
@@ -52,7 +52,14 @@ pub const COLUMNS: [&str; 43] = [
     "lock_at_least_ms",
     "on_locked",
     "idempotency_template",
+    "start_within_ms",
     "expect_within_ms",
+    "max_runtime_ms",
+    "alert_after",
+    "recover_after",
+    "remind_every_ms",
+    "severity",
+    "heartbeat",
     "stale_after_ms",
     "pause_after_failures",
     "verify_task",
@@ -209,7 +216,14 @@ impl JobSpec {
             "lock_at_least_ms": millis(self.lock_row.as_ref().map(|row| row.at_least)),
             "on_locked": self.on_locked,
             "idempotency_template": self.idempotency_template,
-            "expect_within_ms": millis(self.expect_within),
+            "start_within_ms": millis(self.expectations.start_within),
+            "expect_within_ms": millis(self.expectations.expect_within),
+            "max_runtime_ms": millis(self.expectations.max_runtime),
+            "alert_after": self.expectations.alert_after,
+            "recover_after": self.expectations.recover_after,
+            "remind_every_ms": millis(self.expectations.remind_every),
+            "severity": self.expectations.severity,
+            "heartbeat": self.heartbeat,
             "stale_after_ms": millis(self.stale_after),
             "pause_after_failures": self.pause_after_failures,
             "verify_task": self.verify_task,

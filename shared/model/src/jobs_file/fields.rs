@@ -2,6 +2,7 @@
 //!
 //! Every parser returns `None` both for a missing field and for a reported one; the report has the problems.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::quoting::{plain, quoted};
 use crate::suggest::nearest;
 
 /// A table whose fields are being parsed.
-pub(super) struct Fields<'a, 'r, 'f> {
+pub(crate) struct Fields<'a, 'r, 'f> {
     table: &'a DeTable<'a>,
     /// Byte offset of the table.
     at: usize,
@@ -28,18 +29,18 @@ pub(super) struct Fields<'a, 'r, 'f> {
 
 impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     /// Returns the fields of the whole file.
-    pub(super) fn of_file(table: &'a DeTable<'a>, report: &'r mut Report<'f>) -> Self {
+    pub(crate) fn of_file(table: &'a DeTable<'a>, report: &'r mut Report<'f>) -> Self {
         Self { table, at: 0, job: None, prefix: "", report }
     }
 
     /// Returns the fields of a job.
-    pub(super) fn of_job(table: &'a DeTable<'a>, at: usize, report: &'r mut Report<'f>) -> Self {
+    pub(crate) fn of_job(table: &'a DeTable<'a>, at: usize, report: &'r mut Report<'f>) -> Self {
         let job = table.get("name").and_then(|name| name.get_ref().as_str());
         Self { table, at, job, prefix: "", report }
     }
 
     /// Returns the fields of a flow, or of a member of it, of this job.
-    pub(super) fn of_flow(
+    pub(crate) fn of_flow(
         table: &'a DeTable<'a>,
         at: usize,
         job: Option<&'a str>,
@@ -49,7 +50,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Returns the fields of the table `name`; `prefix` is `name` and a dot.
-    pub(super) fn inside(
+    pub(crate) fn inside(
         &mut self,
         name: &str,
         prefix: &'static str,
@@ -64,40 +65,40 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Reports a problem with field `name`, at its line or, if it is missing, at the table's.
-    pub(super) fn problem(&mut self, name: &str, message: impl Into<String>) {
+    pub(crate) fn problem(&mut self, name: &str, message: impl Into<String>) {
         let at = self.table.get(name).map_or(self.at, |value| value.span().start);
         self.problem_at(at, name, message);
     }
 
     /// Reports a problem with a part of a field.
-    pub(super) fn problem_at(&mut self, at: usize, name: &str, message: impl Into<String>) {
+    pub(crate) fn problem_at(&mut self, at: usize, name: &str, message: impl Into<String>) {
         let field = format!("{}{name}", self.prefix);
         self.report.add(Some(at), self.job, Some(&field), message);
     }
 
     /// Returns the number of problems in the whole file so far.
-    pub(super) fn problems(&self) -> usize {
+    pub(crate) fn problems(&self) -> usize {
         self.report.count()
     }
 
     /// Returns whether the field exists, with any type.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.table.get(name).is_some()
     }
 
     /// Returns the field unparsed.
-    pub(super) fn raw(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.table.get(name)
     }
 
     /// Yields the name, the position and the value of each field.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, usize, &'a DeValue<'a>)> + use<'a> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'a str, usize, &'a DeValue<'a>)> + use<'a> {
         let table = self.table;
         table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span().start, value.get_ref()))
     }
 
     /// Parses text that a database and a log line can hold.
-    pub(super) fn text(&mut self, name: &str, max_bytes: usize) -> Option<&'a str> {
+    pub(crate) fn text(&mut self, name: &str, max_bytes: usize) -> Option<&'a str> {
         let value = self.table.get(name)?.get_ref();
         let Some(text) = value.as_str() else {
             self.problem(name, format!("must be text in quotes, not {}", kind(value)));
@@ -113,7 +114,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Parses `true` or `false`.
-    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, name: &str) -> Option<bool> {
         let value = self.table.get(name)?.get_ref();
         let found = value.as_bool();
         if found.is_none() {
@@ -123,7 +124,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Parses a whole number.
-    pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+    pub(crate) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let value = self.table.get(name)?.get_ref();
         let Some(digits) = value.as_integer() else {
             self.problem(name, format!("must be a whole number, not {}", kind(value)));
@@ -137,7 +138,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Parses a number, whole or not.
-    pub(super) fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
+    pub(crate) fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
         let value = self.table.get(name)?.get_ref();
         let number = match value {
             DeValue::Integer(digits) => integer(digits).map(|number| number as f64),
@@ -155,7 +156,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Parses a duration such as `"1h30m"`.
-    pub(super) fn duration(
+    pub(crate) fn duration(
         &mut self,
         name: &str,
         range: RangeInclusive<Duration>,
@@ -182,7 +183,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
     }
 
     /// Parses one of a few words. `later` are words reserved for a later version.
-    pub(super) fn choice<T>(
+    pub(crate) fn choice<T>(
         &mut self,
         name: &str,
         parse: impl Fn(&str) -> Option<T>,
@@ -201,7 +202,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
 
     /// Reports every field that is not `known`. `later` are fields reserved for a later version, `hints` replacements
     /// for wrong words that are no misspellings.
-    pub(super) fn report_unknown_fields(
+    pub(crate) fn report_unknown_fields(
         &mut self,
         known: &[&str],
         later: &[&str],
@@ -237,7 +238,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
 }
 
 /// Returns why a text is invalid.
-pub(super) fn text_problem(text: &str, max_bytes: usize) -> Option<String> {
+pub(crate) fn text_problem(text: &str, max_bytes: usize) -> Option<String> {
     if text.contains('\0') {
         Some("holds a NUL character, which the database cannot keep".to_owned())
     } else if text.len() > max_bytes {
@@ -248,17 +249,17 @@ pub(super) fn text_problem(text: &str, max_bytes: usize) -> Option<String> {
 }
 
 /// Returns the number, if it fits 64 bits.
-pub(super) fn integer(digits: &DeInteger<'_>) -> Option<i64> {
+pub(crate) fn integer(digits: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(digits.as_str(), digits.radix()).ok()
 }
 
 /// Returns the number, if it is finite.
-pub(super) fn float(digits: &DeFloat<'_>) -> Option<f64> {
+pub(crate) fn float(digits: &DeFloat<'_>) -> Option<f64> {
     digits.as_str().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Returns a value's type, for people.
-pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
+pub(crate) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",
@@ -267,5 +268,26 @@ pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
+    }
+}
+
+/// Reports two tables of one name: the second at its line, with the line of the first. `what` they are, such as "job"; `place` of the second,
+/// if that is not its name.
+pub(crate) fn report_duplicate_name<'a>(
+    table: &'a DeTable<'_>,
+    what: &str,
+    place: Option<&str>,
+    report: &mut Report<'_>,
+    lines: &mut HashMap<&'a str, usize>,
+) {
+    let Some(value) = table.get("name") else { return };
+    let Some(name) = value.get_ref().as_str() else { return };
+    let at = value.span().start;
+    let line = report.line(at);
+    if let Some(first) = lines.get(name) {
+        let message = format!("this name is already used by the {what} in line {first}");
+        report.add(Some(at), Some(place.unwrap_or(name)), Some("name"), message);
+    } else {
+        lines.insert(name, line);
     }
 }

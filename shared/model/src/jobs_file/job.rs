@@ -6,10 +6,10 @@ use toml::de::DeValue;
 
 use super::fields::{Fields, integer, kind, text_problem};
 use super::limits::{
-    EXPECT_WITHIN, LEASE, MAX_DESCRIPTION_BYTES, MAX_LABEL_BYTES, MAX_LABEL_NAME_BYTES, MAX_LABELS,
+    LEASE, MAX_DESCRIPTION_BYTES, MAX_LABEL_BYTES, MAX_LABEL_NAME_BYTES, MAX_LABELS,
     MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, STALE_AFTER, TIMEOUT,
 };
-use super::{lock, params, retry, schedule};
+use super::{expectations, heartbeat, lock, params, retry, schedule};
 use crate::duration;
 use crate::job::{
     DEFAULT_TIMEOUT, JobSpec, MAX_PAUSE_AFTER_FAILURES, Misfire, MisfirePolicy, NameError, Overlap,
@@ -20,7 +20,7 @@ use crate::quoting::quoted;
 use crate::rate::Rate;
 use crate::template::{self, KEY_FIELD};
 
-const KNOWN_FIELDS: [&str; 34] = [
+const KNOWN_FIELDS: [&str; 41] = [
     "name",
     "description",
     "target",
@@ -49,7 +49,14 @@ const KNOWN_FIELDS: [&str; 34] = [
     "lock",
     "on_locked",
     "idempotency_key",
+    "start_within",
     "expect_within",
+    "max_runtime",
+    "alert_after",
+    "recover_after",
+    "remind_every",
+    "severity",
+    "heartbeat",
     "stale_after",
     "pause_after_failures",
     "verify",
@@ -85,6 +92,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
     let task_type = name_of_task(fields);
     let when = schedule::read(fields, name.unwrap_or_default());
     let lock = lock::read(fields);
+    let timeout = fields.duration("timeout", TIMEOUT).unwrap_or(DEFAULT_TIMEOUT);
     let defaults =
         JobSpec::new(name.unwrap_or_default(), task_type.unwrap_or_default(), when.schedule);
     let job = JobSpec {
@@ -97,13 +105,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         overlap: overlap(fields).unwrap_or(defaults.overlap),
         misfire: misfire(fields, &defaults.schedule),
         retry: retry::read(fields),
-        timeout: fields.duration("timeout", TIMEOUT).unwrap_or(DEFAULT_TIMEOUT),
+        timeout,
         lease: fields.duration("lease", LEASE),
         lock_key: lock.key,
         lock_row: lock.row,
         on_locked: lock.on_locked,
         idempotency_template: template(fields),
-        expect_within: fields.duration("expect_within", EXPECT_WITHIN),
+        expectations: expectations::read(fields, timeout),
+        heartbeat: heartbeat::read(fields),
         stale_after: fields.duration("stale_after", STALE_AFTER),
         pause_after_failures: fields
             .integer("pause_after_failures", 1..=i64::from(MAX_PAUSE_AFTER_FAILURES))
@@ -267,7 +276,8 @@ fn has_other_braces(template: &str) -> bool {
         || !remaining.is_empty() && has_other_braces(remaining)
 }
 
-fn labels(fields: &mut Fields<'_, '_, '_>) -> BTreeMap<String, String> {
+/// Parses `labels`: texts by name.
+pub(crate) fn labels(fields: &mut Fields<'_, '_, '_>) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     let Some(mut inside) = fields.inside("labels", "labels.") else { return labels };
     for (name, at, value) in inside.all() {

@@ -34,6 +34,14 @@ pub const LOCK_AT_LEAST: RangeInclusive<Duration> = Duration::ZERO..=DAY.saturat
 pub const MISFIRE_WINDOW: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
 /// `expect_within`.
 pub const EXPECT_WITHIN: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
+/// `start_within`.
+pub const START_WITHIN: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
+/// `max_runtime`.
+pub const MAX_RUNTIME: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(30);
+/// `remind_every`.
+pub const REMIND_EVERY: RangeInclusive<Duration> = Duration::from_mins(1)..=DAY.saturating_mul(30);
+/// Longest `heartbeat.url`, in bytes.
+pub const MAX_HEARTBEAT_URL_BYTES: usize = 2_000;
 /// `stale_after`.
 pub const STALE_AFTER: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
 /// `retry.max_retries`.

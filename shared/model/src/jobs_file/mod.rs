@@ -16,15 +16,18 @@
 mod check;
 mod constraints;
 mod cron_jobs;
-mod fields;
+pub(crate) mod expectations;
+pub(crate) mod fields;
 mod flow;
-mod job;
+mod heartbeat;
+pub(crate) mod job;
 pub mod limits;
 mod lock;
 mod params;
-mod problem;
+pub(crate) mod problem;
 mod retry;
 mod schedule;
+pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +36,7 @@ use std::collections::HashMap;
 use toml::de::{DeTable, DeValue};
 
 use crate::job::JobSpec;
-use fields::{Fields, kind};
+use fields::{Fields, kind, report_duplicate_name};
 use problem::Report;
 
 pub use check::{check_against, check_with_timetables};
@@ -104,26 +107,8 @@ fn jobs(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<JobSpec> {
             report.add(Some(at), None, Some("job"), message);
             continue;
         };
-        report_duplicate_name(table, report, &mut lines);
+        report_duplicate_name(table, "job", None, report, &mut lines);
         jobs.extend(job::read(&mut Fields::of_job(table, at, report)));
     }
     jobs
-}
-
-/// Reports two jobs of one name: the second at its line, with the line of the first.
-fn report_duplicate_name<'a>(
-    table: &'a DeTable<'_>,
-    report: &mut Report<'_>,
-    lines: &mut HashMap<&'a str, usize>,
-) {
-    let Some(value) = table.get("name") else { return };
-    let Some(name) = value.get_ref().as_str() else { return };
-    let at = value.span().start;
-    let line = report.line(at);
-    if let Some(first) = lines.get(name) {
-        let message = format!("this name is already used by the job in line {first}");
-        report.add(Some(at), Some(name), Some("name"), message);
-    } else {
-        lines.insert(name, line);
-    }
 }

@@ -48,7 +48,7 @@ fn clip(text: &str) -> String {
 }
 
 /// Collects the problems of one file.
-pub(super) struct Report<'f> {
+pub(crate) struct Report<'f> {
     file: &'f str,
     /// Byte offset of each line.
     lines: Vec<usize>,
@@ -58,28 +58,28 @@ pub(super) struct Report<'f> {
 
 impl<'f> Report<'f> {
     /// Makes a report for `text`, whose byte offsets become line numbers.
-    pub(super) fn new(file: &'f str, text: &str) -> Self {
+    pub(crate) fn new(file: &'f str, text: &str) -> Self {
         let after_newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
         let lines = std::iter::once(0).chain(after_newlines.map(|(at, _)| at + 1)).collect();
         Self { file, lines, problems: Vec::new(), unreported: 0 }
     }
 
     /// Returns the line of a byte offset, counted from 1.
-    pub(super) fn line(&self, offset: usize) -> usize {
+    pub(crate) fn line(&self, offset: usize) -> usize {
         self.lines.partition_point(|start| *start <= offset)
     }
 
     /// Returns the byte within its line of a byte offset, counted from 1.
-    pub(super) fn column(&self, offset: usize) -> usize {
+    pub(crate) fn column(&self, offset: usize) -> usize {
         offset - self.lines[self.line(offset) - 1] + 1
     }
 
     /// Returns the number of problems so far.
-    pub(super) const fn count(&self) -> usize {
+    pub(crate) const fn count(&self) -> usize {
         self.problems.len() + self.unreported
     }
 
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         offset: Option<usize>,
         job: Option<&str>,
@@ -100,7 +100,7 @@ impl<'f> Report<'f> {
     }
 
     /// Returns all problems, in the order of the file.
-    pub(super) fn finish(mut self) -> Vec<Problem> {
+    pub(crate) fn finish(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| problem.line);
         if self.unreported > 0 {
             self.problems.push(Problem {

@@ -1,5 +1,6 @@
 //! Whole files: the accepted ones, and the messages of refused ones.
 
+mod heartbeat;
 mod when;
 
 use std::time::Duration;
@@ -9,12 +10,14 @@ use serde_json::json;
 
 use super::*;
 use crate::cron::{DayRule, Dst};
+use crate::heartbeat::{HeartbeatEvent, HeartbeatUrl, JobHeartbeat};
 use crate::job::{
-    Exclusions, MAX_EXCLUSIONS, Misfire, MisfirePolicy, OnLocked, Overlap, PastPolicy,
-    RetryOverrides, RowLock, Schedule, ScheduleConstraints,
+    Exclusions, Expectations, MAX_EXCLUSIONS, Misfire, MisfirePolicy, OnLocked, Overlap,
+    PastPolicy, RetryOverrides, RowLock, Schedule, ScheduleConstraints,
 };
 use crate::moment::Moment;
 use crate::pool::PoolName;
+use crate::secret_ref::SecretRef;
 use crate::zone::Zone;
 
 /// Parses the one job of a file that has `lines` besides its name and task.
@@ -61,6 +64,7 @@ fn a_full_job_is_read_field_by_field() {
         on_locked = "wait"
         idempotency_key = "inv-{job}-{execution_key}"
         expect_within = "2h"
+        heartbeat = { url = { env = "HC_INVOICES" }, on = ["failure", "success"] }
         stale_after = "3h"
         pause_after_failures = 5
         verify = "charge-was-made"
@@ -117,7 +121,12 @@ fn a_full_job_is_read_field_by_field() {
         }),
         on_locked: OnLocked::Wait,
         idempotency_template: Some("inv-{job}-{execution_key}".into()),
-        expect_within: seconds(7_200),
+        expectations: Expectations { expect_within: seconds(7_200), ..Expectations::default() },
+        heartbeat: Some(JobHeartbeat {
+            url: HeartbeatUrl::Secret(SecretRef::Env("HC_INVOICES".into())),
+            on: vec![HeartbeatEvent::Success, HeartbeatEvent::Failure],
+            allow_private: false,
+        }),
         stale_after: seconds(10_800),
         pause_after_failures: Some(5),
         verify_task: Some("charge-was-made".to_owned()),

@@ -7,9 +7,9 @@ use sexton_store::catch_up::Hold;
 use sexton_store::doctor::{
     Migrations, OverdueLeases, Privileges, Process, Server, UnofferedVerifyTask,
 };
-use sexton_store::incidents::RecordedIncident;
 use sexton_store::offers::OldWorker;
 use sexton_store::parked_messages::FailedCounts;
+use sexton_store::queue_incidents::RecordedQueueIncident;
 use sexton_store::reconcile::OverduePool;
 use sexton_store::schema::InvalidIndex;
 use sexton_store::status::{Overview, PoolCounts};
@@ -64,7 +64,7 @@ pub struct Rows {
     /// Leases that have ended.
     pub leases: OverdueLeases,
     /// RabbitMQ's own interventions in queues within the last day.
-    pub incidents: Vec<RecordedIncident>,
+    pub queue_incidents: Vec<RecordedQueueIncident>,
     /// The hold, if catch-up is held.
     pub hold: Option<Hold>,
     /// Overdue tickets, which may be lost.
@@ -79,6 +79,8 @@ pub struct Rows {
     pub unoffered: Vec<UnofferedVerifyTask>,
     /// Active workers too old for questions; not read unless a job names a verify task.
     pub old_workers: Vec<OldWorker>,
+    /// How long nobody has accepted pings, though a check expects some.
+    pub pings_unaccepted: Option<Duration>,
     /// Locks of jobs, that are held or waited for.
     pub locks: LockList,
 }

@@ -6,10 +6,11 @@ use sexton_broker::diagnostics::diagnose;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
 use sexton_service::settings::{ConsoleSettings, SettingsErrors};
+use sexton_store::checks::endpoint;
 use sexton_store::doctor::Migrations;
 use sexton_store::locks::LockFilter;
 use sexton_store::{
-    Store, StoreError, bulk, catch_up, doctor, incidents, locks, offers, parked_messages,
+    Store, StoreError, bulk, catch_up, doctor, locks, offers, parked_messages, queue_incidents,
     reconcile, schema, status, unknown_messages,
 };
 use tokio::time::{Instant, timeout};
@@ -104,7 +105,7 @@ async fn rows(store: &Store) -> Result<Rows, StoreError> {
         pools: status::pools(store, None).await?,
         processes: doctor::processes(store, None).await?,
         leases: doctor::count_overdue_leases(store, LEASE_GRACE_MS, None).await?,
-        incidents: incidents::list_last_day(store, None).await?,
+        queue_incidents: queue_incidents::list_last_day(store, None).await?,
         hold: catch_up::find_hold(store).await?,
         overdue: reconcile::list_overdue_pools(store, None).await?,
         failed: parked_messages::count_failed(store).await?,
@@ -118,6 +119,7 @@ async fn rows(store: &Store) -> Result<Rows, StoreError> {
         } else {
             Vec::new()
         },
+        pings_unaccepted: endpoint::silent_for(store, None).await?,
         locks: LockList {
             advisory: locks::list_advisory(store, &of_jobs, MAX_LOCKS).await?,
             rows: locks::list_rows(store, &of_jobs, MAX_LOCKS).await?,

@@ -10,6 +10,7 @@ use sexton_model::plan::Timetable;
 use sexton_store::Store;
 use sexton_store::executions::{self, Execution};
 use sexton_store::gaps::{self, Gap};
+use sexton_store::heartbeats::undelivered::{self, LastHeartbeat};
 use sexton_store::jobs::{self, Job, JobFilter, LastExecution};
 use sexton_store::operator::{self, OperatorAction};
 use uuid::Uuid;
@@ -84,6 +85,8 @@ pub struct JobDetails {
     pub next_firings: Vec<DateTime<Utc>>,
     /// Its last executions, their params masked.
     pub last_executions: Vec<Execution>,
+    /// Its newest heartbeat.
+    pub last_heartbeat: Option<LastHeartbeat>,
     /// The latest gaps.
     pub gaps: Vec<Gap>,
     /// Operators' latest actions on it.
@@ -103,11 +106,14 @@ pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationErro
     let gaps = gaps::list_by_job(store, job.id, MAX_SHOWN).await?;
     let mut actions = operator::list_by_job(store, job.id, MAX_SHOWN).await?;
     mask_actions(&mut actions);
-    Ok(JobDetails { next_firings: next_firings(&job), job, last_executions, gaps, actions })
+    let last_heartbeat = undelivered::last(store, job.id).await?;
+    let next_firings = next_firings(&job);
+    Ok(JobDetails { job, next_firings, last_executions, last_heartbeat, gaps, actions })
 }
 
 impl JobDetails {
-    /// Returns one document: the row's columns, and `next_firings`, `last_executions`, `gaps` and `operator_actions`.
+    /// Returns one document: the row's columns, and `next_firings`, `last_executions`, `last_heartbeat`, `gaps`
+    /// and `operator_actions`.
     ///
     /// # Errors
     ///
@@ -116,6 +122,7 @@ impl JobDetails {
         let mut document = serde_json::to_value(&self.job).map_err(|error| json_error(&error))?;
         document["next_firings"] = json!(self.next_firings);
         document["last_executions"] = json!(self.last_executions);
+        document["last_heartbeat"] = json!(self.last_heartbeat);
         document["gaps"] = json!(self.gaps);
         document["operator_actions"] = json!(self.actions);
         Ok(document)

@@ -1,11 +1,12 @@
 //! Composes a mail, and refuses unsafe or invalid parts.
 
+use std::error::Error;
 use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
 use lettre::Message;
-use lettre::message::header::ContentType;
-use lettre::message::{Mailbox, Mailboxes};
+use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, Mailboxes, MessageBuilder};
 use sexton_model::quoting;
 use uuid::Uuid;
 
@@ -42,6 +43,58 @@ impl InvalidMail {
     pub fn too_long(part: &str, max_bytes: usize) -> Self {
         Self(format!("`{part}` has more than {max_bytes} bytes"))
     }
+
+    /// Creates the error of a part that is no mail address.
+    pub fn invalid_address(part: &str) -> Self {
+        Self(format!("`{part}` is no mail address"))
+    }
+}
+
+/// The keys of the mails of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MailKeys<'a> {
+    /// The mail's key: its `Message-ID` is derived from it.
+    pub key: &'a str,
+    /// The key of the conversation's first mail, if that is another one: mail programs show both together.
+    pub first: Option<&'a str>,
+}
+
+/// Composes a mail as [`compose`] does, as an answer to the first mail of its conversation. Its header `Auto-Submitted`
+/// (RFC 3834) keeps other programs from answering it.
+///
+/// # Errors
+///
+/// As [`compose`].
+pub fn compose_automatic(
+    from: &Mailbox,
+    text: MailText,
+    date: DateTime<Utc>,
+    keys: MailKeys<'_>,
+) -> Result<Message, InvalidMail> {
+    let mut mail = begin(from, &text, date, keys.key)?.header(AutoSubmitted);
+    if let Some(first) = keys.first {
+        let id = message_id(first, from.email.domain());
+        mail = mail.in_reply_to(id.clone()).references(id);
+    }
+    finish(mail, text.body)
+}
+
+/// `Auto-Submitted: auto-generated`.
+#[derive(Clone)]
+struct AutoSubmitted;
+
+impl Header for AutoSubmitted {
+    fn name() -> HeaderName {
+        HeaderName::new_from_ascii_str("Auto-Submitted")
+    }
+
+    fn parse(_: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(Self)
+    }
+
+    fn display(&self) -> HeaderValue {
+        HeaderValue::new(Self::name(), "auto-generated".to_owned())
+    }
 }
 
 /// Composes a mail of plain text, dated `date`. Its `Message-ID` is derived from `key`: a recipient who gets
@@ -56,6 +109,15 @@ pub fn compose(
     date: DateTime<Utc>,
     key: &str,
 ) -> Result<Message, InvalidMail> {
+    finish(begin(from, &text, date, key)?, text.body)
+}
+
+fn begin(
+    from: &Mailbox,
+    text: &MailText,
+    date: DateTime<Utc>,
+    key: &str,
+) -> Result<MessageBuilder, InvalidMail> {
     let to = header_line("to", &text.to, TO_MAX_BYTES)?;
     let subject = header_line("subject", &text.subject, SUBJECT_MAX_BYTES)?;
     if text.body.len() > BODY_MAX_BYTES {
@@ -70,8 +132,11 @@ pub fn compose(
     for mailbox in recipients(to)? {
         mail = mail.to(mailbox);
     }
-    mail.body(text.body)
-        .map_err(|error| InvalidMail(format!("the mail cannot be written: {error}")))
+    Ok(mail)
+}
+
+fn finish(mail: MessageBuilder, body: String) -> Result<Message, InvalidMail> {
+    mail.body(body).map_err(|error| InvalidMail(format!("the mail cannot be written: {error}")))
 }
 
 /// Checks a text for one header line. Characters that could begin another line are refused: the texts' author

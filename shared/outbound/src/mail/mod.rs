@@ -25,9 +25,11 @@ use tokio::time::timeout;
 
 pub use lettre::Message;
 pub use lettre::message::Mailbox;
+pub use sexton_model::target_url::SmtpServer;
 
 pub use self::message::{
-    BODY_MAX_BYTES, InvalidMail, MailText, RECIPIENTS_MAX, SUBJECT_MAX_BYTES, TO_MAX_BYTES, compose,
+    BODY_MAX_BYTES, InvalidMail, MailKeys, MailText, RECIPIENTS_MAX, SUBJECT_MAX_BYTES,
+    TO_MAX_BYTES, compose, compose_automatic,
 };
 use self::session::send_mail;
 use self::stream::{ConnectError, SmtpStream};
@@ -35,17 +37,6 @@ use crate::error_chain::chain;
 
 /// How long the server may take to reply to QUIT; it has accepted the mail by then.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A mail server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SmtpServer {
-    /// Its name or address.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Whether the connection is encrypted from the beginning.
-    pub smtps: bool,
-}
 
 /// User and password for a mail server. Never printed.
 pub struct Login {

@@ -1,6 +1,7 @@
 //! Tests of the server over a real socket, byte by byte.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::*;
 use crate::clock;
@@ -76,7 +77,7 @@ async fn other_methods_and_paths_are_refused() {
 #[tokio::test]
 async fn a_head_without_end_is_refused() {
     let server = start(&health()).await;
-    let endless = format!("GET /livez HTTP/1.1\r\nx: {}", "y".repeat(2 * MAX_HEAD_BYTES));
+    let endless = format!("GET /livez HTTP/1.1\r\nx: {}", "y".repeat(2 * LIMITS.head_bytes));
     let answer = ask(&server, &endless).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
@@ -85,10 +86,10 @@ async fn a_head_without_end_is_refused() {
 async fn silent_connections_do_not_keep_others_out_for_long() {
     let server = start(&health()).await;
     let mut silent = Vec::new();
-    for _ in 0..MAX_CONNECTIONS {
+    for _ in 0..LIMITS.connections {
         silent.push(TcpStream::connect(server.address()).await.unwrap());
     }
-    let answer = tokio::time::timeout(2 * CONNECTION_TIMEOUT, get(&server, "/livez")).await;
+    let answer = tokio::time::timeout(2 * LIMITS.connection, get(&server, "/livez")).await;
     assert!(answer.expect("answered in time").starts_with("HTTP/1.1 200 "));
 }
 

@@ -81,7 +81,7 @@ impl<const N: usize> Series<N> {
     }
 
     /// The series of values beyond the bound.
-    fn other(labels: &'static [Label], values: [&str; N]) -> Self {
+    pub(super) fn other(labels: &'static [Label], values: [&str; N]) -> Self {
         Self(std::array::from_fn(|index| match labels[index].values {
             Values::Chosen(_) => (labels[index].name, OTHER.to_owned()),
             Values::Fixed(_) => (labels[index].name, values[index].to_owned()),

@@ -14,6 +14,8 @@
 
 mod family;
 mod page;
+mod per_job;
+mod server;
 mod snapshot;
 pub mod table;
 

@@ -42,6 +42,13 @@ impl<const N: usize> Reading<N> {
     }
 }
 
+impl<const N: usize> SnapshotGauge<N> {
+    /// Replaces all series: those of `values`, and one of `_other` whose value stands for those left out.
+    pub fn set_with_other(&self, values: Vec<([&str; N], f64)>, other: Option<f64>) {
+        self.0.replace(values, other);
+    }
+}
+
 impl<const N: usize> Snapshot<N> {
     const fn new(info: Info) -> Self {
         Self { info, reading: Mutex::new(None) }
@@ -50,9 +57,16 @@ impl<const N: usize> Snapshot<N> {
     fn set(&self, values: Vec<([&str; N], f64)>) {
         let dropped = values.len().saturating_sub(MAX_SERIES);
         super::table::SERIES_DROPPED.add([], dropped as u64);
+        self.replace(values, None);
+    }
+
+    /// Replaces all series; `other` is the value of those that the caller has left out.
+    fn replace(&self, values: Vec<([&str; N], f64)>, other: Option<f64>) {
         let labels = self.info.labels;
         let series = values.into_iter().take(MAX_SERIES);
-        let series = series.map(|(values, value)| (Series::new(labels, values), value)).collect();
+        let series = series.map(|(values, value)| (Series::new(labels, values), value));
+        let other = other.map(|value| (Series::other(labels, [""; N]), value));
+        let series = series.chain(other).collect();
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Reading { at: Instant::now(), series });
     }

@@ -1,9 +1,12 @@
 //! Every metric that a Sexton program answers.
 
 use super::family::{Info, Kind, Label, Metric, Values};
+pub use super::per_job::{JOB_CONSECUTIVE_FAILURES, JOB_LAST_SUCCESS, JOB_NEXT_FIRING};
+pub use super::server::HTTP_REQUEST_DURATION;
 use super::{Counter, Gauge, Histogram, SnapshotCounter, SnapshotGauge};
-use crate::settings::Program::{self, Scheduler, Worker};
+use crate::settings::Program::{self, Scheduler, Server, Worker};
 
+const EACH: &[Program] = &[Scheduler, Worker, Server];
 const BOTH: &[Program] = &[Scheduler, Worker];
 const SCHEDULER: &[Program] = &[Scheduler];
 const WORKER: &[Program] = &[Worker];
@@ -41,8 +44,11 @@ const fn platform(
 pub static BUILD_INFO: Gauge<2> = Gauge::new(info(
     "build_info",
     Kind::Gauge,
-    BOTH,
-    &[words("program", "`scheduler` or `worker`"), words("version", "the program's version")],
+    EACH,
+    &[
+        words("program", "`scheduler`, `worker` or `sexton serve`"),
+        words("version", "the program's version"),
+    ],
     "The running program; always 1.",
 ));
 
@@ -50,7 +56,7 @@ pub static BUILD_INFO: Gauge<2> = Gauge::new(info(
 pub static SERIES_DROPPED: Counter<0> = Counter::new(info(
     "series_dropped",
     Kind::Counter,
-    BOTH,
+    EACH,
     &[],
     "Observations recorded under `_other`, and platform values left out, beyond 1,000 series.",
 ));
@@ -68,7 +74,7 @@ pub static BROKER_CONNECTED: Gauge<1> = Gauge::new(info(
 pub static DB_ACQUIRE: Histogram<0> = Histogram::of_waits(info(
     "db_acquire_seconds",
     Kind::Histogram,
-    BOTH,
+    EACH,
     &[],
     "How long a transaction waited for a connection of the pool, and for its BEGIN.",
 ));
@@ -139,6 +145,57 @@ pub static BULK_ITEMS: Counter<1> = Counter::new(info(
     SCHEDULER,
     &[words("outcome", "`done` or `refused`")],
     "Items of bulks that this scheduler carried out.",
+));
+
+/// Notifications by what became of them.
+pub static NOTIFICATIONS: Counter<2> = Counter::new(info(
+    "notifications",
+    Kind::Counter,
+    SCHEDULER,
+    &[
+        words("channel_kind", "`webhook`, `email`, `slack`, `pagerduty` or `alertmanager`"),
+        words(
+            "outcome",
+            "`sent`; `failed`: is tried again; `parked`: given up; `dropped`: nobody needs it any more",
+        ),
+    ],
+    "Notifications that this scheduler sent, tried or dropped.",
+));
+
+/// Heartbeats by what became of them.
+pub static HEARTBEATS: Counter<1> = Counter::new(info(
+    "heartbeats",
+    Kind::Counter,
+    SCHEDULER,
+    &[words(
+        "outcome",
+        "`sent`; `failed`: is tried again; `dropped`: too old, or of a job without a heartbeat",
+    )],
+    "Heartbeats of jobs that this scheduler sent, tried or dropped.",
+));
+
+/// The dead man's switch.
+pub static DEADMAN_LAST_PING: SnapshotGauge<0> = SnapshotGauge::new(platform(
+    "deadman_last_ping_timestamp_seconds",
+    Kind::Gauge,
+    &[],
+    "When the watcher behind `DEADMAN_URL` last accepted a ping, in seconds since 1970; absent without one.",
+));
+
+/// Open incidents.
+pub static INCIDENTS_OPEN: SnapshotGauge<1> = SnapshotGauge::new(platform(
+    "incidents_open",
+    Kind::Gauge,
+    &[words("severity", "`low`, `medium` or `high`")],
+    "Incidents that are not resolved, acknowledged ones included.",
+));
+
+/// The oldest notification that waits.
+pub static NOTIFICATION_OLDEST: SnapshotGauge<0> = SnapshotGauge::new(platform(
+    "notification_oldest_seconds",
+    Kind::Gauge,
+    &[],
+    "For how long the oldest notification waits that should have been sent; 0 without one.",
 ));
 
 /// Firings without a record.
@@ -299,13 +356,22 @@ pub static ALL: &[&dyn Metric] = &[
     &QUEUE_WAIT,
     &SLOTS,
     &LEASES_LOST,
+    &INCIDENTS_OPEN,
+    &NOTIFICATIONS,
+    &NOTIFICATION_OLDEST,
+    &HEARTBEATS,
+    &DEADMAN_LAST_PING,
     &FAILED,
     &FAILED_OLDEST,
     &FAILED_GROUPS,
+    &JOB_LAST_SUCCESS,
+    &JOB_NEXT_FIRING,
+    &JOB_CONSECUTIVE_FAILURES,
     &REQUEUED,
     &BULK_ITEMS,
     &LOOP_ROUND,
     &LOOP_ERRORS,
+    &HTTP_REQUEST_DURATION,
     &BROKER_CONNECTED,
     &DB_ACQUIRE,
     &BUILD_INFO,

@@ -10,6 +10,8 @@ const LABELS: &[Label] = &[
     Label { name: "state", values: Values::Fixed("`a` or `b`") },
 ];
 
+const ONE_LABEL: &[Label] = &[Label { name: "pool", values: Values::Chosen("a pool") }];
+
 const fn info(name: &'static str, kind: Kind) -> Info {
     let programs = &[Program::Worker];
     Info { name, help: "A help.", kind, labels: LABELS, programs, is_platform: false }
@@ -47,6 +49,18 @@ fn labels_that_people_choose_have_a_bounded_number_of_series() {
         assert!(text.lines().any(|one| one == line), "{line}");
     }
     assert!(encoded(&table::SERIES_DROPPED).contains("sexton_series_dropped_total 501"));
+}
+
+#[test]
+fn the_rest_of_a_snapshot_has_a_series_beside_the_named_ones() {
+    static GAUGE: SnapshotGauge<1> =
+        SnapshotGauge::new(Info { labels: ONE_LABEL, ..info("with_rest", Kind::Gauge) });
+    let names: Vec<String> = (0..MAX_SERIES).map(|number| format!("j{number}")).collect();
+    let values = names.iter().map(|name| ([name.as_str()], 1.0)).collect();
+    GAUGE.set_with_other(values, Some(7.0));
+    let text = encoded(&GAUGE);
+    assert_eq!(text.matches("sexton_with_rest{").count(), MAX_SERIES + 1);
+    assert!(text.contains("sexton_with_rest{pool=\"_other\"} 7.0"), "{text}");
 }
 
 #[test]

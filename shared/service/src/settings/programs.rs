@@ -1,5 +1,7 @@
 //! The settings of each program, typed.
 
+mod server;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,11 +12,14 @@ use sexton_model::retry::RetryPolicy;
 
 use super::problem::SettingsErrors;
 use super::reader::Reader;
-use super::rule::distribute_slots;
+use super::rule::{WatcherUrl, distribute_slots};
 use super::server_url::ServerUrl;
 use super::setting::{AnySetting, Program};
 use super::table;
 use crate::telemetry::TelemetrySettings;
+use crate::traces::TraceSettings;
+
+pub use server::ServerSettings;
 
 fn read_retry_defaults(reader: &mut Reader) -> Option<RetryPolicy> {
     let max_retries = reader.value(&table::CRON_MAX_RETRIES);
@@ -51,6 +56,8 @@ pub struct ServiceSettings {
     pub health_addr: SocketAddr,
     /// Logs.
     pub telemetry: TelemetrySettings,
+    /// Traces; `None`: off.
+    pub traces: Option<TraceSettings>,
 }
 
 impl ServiceSettings {
@@ -66,6 +73,7 @@ impl ServiceSettings {
         let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
         let health_addr = reader.value(&table::HEALTH_ADDR);
         let telemetry = read_telemetry(reader);
+        let traces = read_traces(reader);
         Some(Self {
             database_url: database_url?,
             database_direct_url,
@@ -77,6 +85,7 @@ impl ServiceSettings {
             shutdown_grace: shutdown_grace?,
             health_addr: health_addr?,
             telemetry: telemetry?,
+            traces,
         })
     }
 }
@@ -96,6 +105,12 @@ pub struct SchedulerSettings {
     pub audit_days: Option<u32>,
     /// How far the database's time may jump before catch-up is held; 1 minute to 31 days.
     pub hold_after: Duration,
+    /// Whether each job has metrics of its own.
+    pub metrics_per_job: bool,
+    /// The outside watcher that is pinged while the platform is well, and the period; `None`: no pings.
+    pub dead_man: Option<(WatcherUrl, Duration)>,
+    /// The limits above which failed executions open an incident, and the servers that the platform's monitors look at.
+    pub doctor: ConsoleSettings,
 }
 
 impl SchedulerSettings {
@@ -107,6 +122,8 @@ impl SchedulerSettings {
     pub fn from_env(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsErrors> {
+        let variables: Vec<(String, String)> = variables.into_iter().collect();
+        let doctor = ConsoleSettings::from_env(variables.clone());
         let mut reader = Reader::new(Program::Scheduler, variables);
         let service = ServiceSettings::read(&mut reader);
         let job_prefix = reader.value(&table::SEXTON_SERVICE);
@@ -114,17 +131,25 @@ impl SchedulerSettings {
         let retention_days = reader.value(&table::RETENTION_DAYS);
         let audit_days = reader.value(&table::AUDIT_DAYS);
         let hold_after = reader.value(&table::CATCH_UP_HOLD_MS);
-        let settings = || {
-            Some(Self {
-                service: service?,
-                job_prefix,
-                cron_jobs,
-                retention_days: retention_days?,
-                audit_days: audit_days?,
-                hold_after: hold_after?,
-            })
-        };
-        reader.finish(settings())
+        let per_job = reader.value(&table::METRICS_PER_JOB);
+        let watcher = reader.value_if_set(&table::DEADMAN_URL);
+        let period = reader.value(&table::DEADMAN_PERIOD_MS);
+        let settings =
+            || Some((service?, retention_days?, audit_days?, hold_after?, per_job?, period?));
+        // The problems of this program first: they have those in common with the console.
+        let (service, retention_days, audit_days, hold_after, metrics_per_job, period) =
+            reader.finish(settings())?;
+        Ok(Self {
+            service,
+            job_prefix,
+            cron_jobs,
+            retention_days,
+            audit_days,
+            hold_after,
+            metrics_per_job,
+            dead_man: watcher.map(|url| (url, period)),
+            doctor: doctor?,
+        })
     }
 }
 
@@ -303,6 +328,16 @@ fn read_telemetry(reader: &mut Reader) -> Option<TelemetrySettings> {
     let format = reader.value(&table::LOG_FORMAT);
     let filter = reader.value(&table::RUST_LOG);
     Some(TelemetrySettings { format: format?, filter: filter? })
+}
+
+/// Reads how to trace; `None`: not at all, or a value has a problem.
+fn read_traces(reader: &mut Reader) -> Option<TraceSettings> {
+    let endpoint = reader.value(&table::OTEL_EXPORTER_OTLP_ENDPOINT);
+    let service_name = reader.value_or(&table::OTEL_SERVICE_NAME, |reader| {
+        format!("sexton-{}", reader.program().name())
+    });
+    let ratio = reader.value(&table::OTEL_TRACES_SAMPLER_ARG);
+    Some(TraceSettings { endpoint: endpoint?, service_name: service_name?, ratio: ratio? })
 }
 
 /// Returns the host's name as a valid instance name.

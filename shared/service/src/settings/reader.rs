@@ -99,6 +99,10 @@ impl Reader {
         }
     }
 
+    pub(crate) const fn program(&self) -> Program {
+        self.program
+    }
+
     fn is_set<R>(&self, setting: &Setting<R>) -> bool {
         self.variables.contains_key(setting.about.name)
     }

@@ -4,6 +4,7 @@
 
 mod pools;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
 use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
+use sexton_model::target_url::http_url;
+use url::Url;
 
 pub(crate) use self::pools::{PoolList, distribute_slots};
 use super::server_url::{ServerKind, ServerUrl};
@@ -128,6 +131,40 @@ impl Rule for Server {
             ServerKind::Amqp => "amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS",
         }
         .to_owned()
+    }
+}
+
+/// The URL of an outside watcher.
+pub(crate) struct Watcher;
+
+impl Rule for Watcher {
+    type Value = WatcherUrl;
+
+    fn parse(&self, text: &str) -> Result<WatcherUrl, String> {
+        // A parser's message may repeat a part of the URL.
+        let url = http_url(text).map_err(|_| "not the URL of an HTTP server".to_owned())?;
+        Ok(WatcherUrl(url))
+    }
+
+    fn allowed(&self) -> String {
+        "https://HOST/PATH, or http://".to_owned()
+    }
+}
+
+/// The URL of an outside watcher. It is all that a ping needs, so it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WatcherUrl(Url);
+
+impl WatcherUrl {
+    /// Returns the URL. Pass it only to the client that pings.
+    pub const fn expose(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl fmt::Debug for WatcherUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WatcherUrl(…)")
     }
 }
 
@@ -261,6 +298,32 @@ impl Rule for Address {
     }
 }
 
+/// The URL of a collector of traces.
+pub(crate) struct CollectorUrl;
+
+impl Rule for CollectorUrl {
+    type Value = String;
+
+    fn parse(&self, text: &str) -> Result<String, String> {
+        let url = Url::parse(text).map_err(|error| format!("not a URL ({error})"))?;
+        if !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
+            return Err("neither http:// nor https:// and a host".to_owned());
+        }
+        // Log lines show it, and grpc has paths of its own.
+        if url.username() != "" || url.password().is_some() {
+            return Err("no place for a password: use OTEL_EXPORTER_OTLP_HEADERS".to_owned());
+        }
+        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+            return Err("more than a host and a port".to_owned());
+        }
+        Ok(text.to_owned())
+    }
+
+    fn allowed(&self) -> String {
+        "http://HOST:PORT, or https:// for TLS".to_owned()
+    }
+}
+
 /// [`LogFormat`] by name.
 pub(crate) struct Format;
 
@@ -277,6 +340,25 @@ impl Rule for Format {
 
     fn allowed(&self) -> String {
         "pretty or json".to_owned()
+    }
+}
+
+/// Off or on.
+pub(crate) struct Switch;
+
+impl Rule for Switch {
+    type Value = bool;
+
+    fn parse(&self, text: &str) -> Result<bool, String> {
+        match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err("neither true nor false".to_owned()),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        "true or false".to_owned()
     }
 }
 

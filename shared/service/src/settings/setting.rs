@@ -11,15 +11,21 @@ pub enum Program {
     Worker,
     /// `sexton`, the operators' command.
     Console,
+    /// `sexton serve`, which accepts pings.
+    Server,
 }
 
 impl Program {
+    /// How many there are.
+    pub(crate) const NUMBER: usize = 4;
+
     /// Returns the name of its binary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scheduler => "scheduler",
             Self::Worker => "worker",
             Self::Console => "sexton",
+            Self::Server => "sexton serve",
         }
     }
 
@@ -34,6 +40,7 @@ impl Program {
                 "Runs the tasks of its pools, retries failed attempts and parks executions that \
                  have failed."
             }
+            Self::Server => "Accepts pings of jobs that run elsewhere.",
             Self::Console => "Shows and steers the platform: jobs, executions, failed tasks.",
         }
     }

@@ -3,22 +3,28 @@
 //! The order is that of the documentation and of the reported problems. Texts are for the person who deploys, so they
 //! describe effects, not the implementation.
 
+mod dead_man;
 mod failed;
 mod jobs;
+mod pings;
 mod running;
 mod servers;
+mod traces;
 mod work;
 
+pub(crate) use dead_man::{DEADMAN_PERIOD_MS, DEADMAN_URL};
 pub(crate) use failed::{FAILED_WARN_AGE_MS, FAILED_WARN_COUNT, FAILED_WARN_PER_HOUR};
 pub(crate) use jobs::{
     AUDIT_DAYS, CATCH_UP_HOLD_MS, CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS,
     CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS, SEXTON_SERVICE,
 };
-pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, RUST_LOG, SHUTDOWN_GRACE_MS};
+pub(crate) use pings::{PINGS_PER_MINUTE, SERVE_ADDR};
+pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, METRICS_PER_JOB, RUST_LOG, SHUTDOWN_GRACE_MS};
 pub(crate) use servers::{
     AMQP_URL, DATABASE_DIRECT_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE,
     SEXTON_STATE_DIR, is_instance_byte,
 };
+pub(crate) use traces::{OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER_ARG};
 pub(crate) use work::{
     LEASE_MS, WORKER_FOREIGN_TYPES, WORKER_MASK, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS,
     WORKER_TASKS,
@@ -61,7 +67,13 @@ pub(crate) static GROUPS: &[Group] = &[
         ],
     ),
     ("Warnings about failures", &[&FAILED_WARN_COUNT, &FAILED_WARN_AGE_MS, &FAILED_WARN_PER_HOUR]),
-    ("Running as a service", &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &LOG_FORMAT, &RUST_LOG]),
+    ("Dead man's switch", &[&DEADMAN_URL, &DEADMAN_PERIOD_MS]),
+    (
+        "Running as a service",
+        &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &METRICS_PER_JOB, &LOG_FORMAT, &RUST_LOG],
+    ),
+    ("Pings", &[&SERVE_ADDR, &PINGS_PER_MINUTE]),
+    ("Traces", &[&OTEL_EXPORTER_OTLP_ENDPOINT, &OTEL_SERVICE_NAME, &OTEL_TRACES_SAMPLER_ARG]),
 ];
 
 /// All settings in order.

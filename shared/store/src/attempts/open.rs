@@ -140,7 +140,8 @@ pub async fn open(
                    coalesce(j.max_crashes, ($9::int[])[array_position($8::text[], e.task_type)]) AS crashes,
                    j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter,
                    j.permanent_classes, coalesce(j.lease_ms, $5::bigint) AS lease_ms,
-                   j.lock_key, j.lock_row, j.lock_at_most_ms, j.lock_at_least_ms, j.on_locked
+                   j.lock_key, j.lock_row, j.lock_at_most_ms, j.lock_at_least_ms, j.on_locked,
+                   CASE WHEN j.heartbeat IS NOT NULL THEN true END AS heartbeat
             FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
             JOIN sexton.jobs j ON j.id = e.job_id
@@ -167,7 +168,7 @@ pub async fn open(
                 timeouts_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.timeouts_used END,
                 crashes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.crashes_used END,
                 snoozes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.snoozes_used END,
-                max_crashes = l.crashes,
+                max_crashes = l.crashes, heartbeat = l.heartbeat,
                 cancel_requested = e.cancel_requested AND l.was <> 'failed'
             FROM l WHERE e.id = l.id
             RETURNING e.id, e.job_id, e.pool, l.due_at, e.attempt, e.asks_about, e.execution_key, e.task_type, e.target, e.params,

@@ -300,6 +300,7 @@ async fn run(
                u.target, u.params AS "params!", u.execution_key AS "execution_key!",
                u.idempotency_key AS "idempotency_key!", u.scheduled_for AS "scheduled_for!",
                u.next_attempt_at, u.finished_at, u.error_message, u.retries_used AS "retries_used!",
+               u.traceparent, u.tracestate,
                coalesce($15, statement_timestamp()) AS "now!"
         FROM u JOIN sexton.jobs j ON j.id = u.job_id"#,
         &ids,

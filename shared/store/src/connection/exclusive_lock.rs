@@ -29,6 +29,10 @@ pub enum ExclusiveTask {
     FailureAggregation,
     /// Looking for firings without a record.
     LedgerCheck,
+    /// Judging the platform itself.
+    PlatformMonitors,
+    /// The pings of the dead man's switch.
+    DeadMan,
 }
 
 impl ExclusiveTask {
@@ -38,14 +42,23 @@ impl ExclusiveTask {
             Self::Retention => 2,
             Self::FailureAggregation => 3,
             Self::LedgerCheck => 4,
+            Self::PlatformMonitors => 5,
+            Self::DeadMan => 6,
         }
     }
 
     /// Returns the task of a key's second half.
     pub(crate) fn of_key(key: i32) -> Option<Self> {
-        [Self::Sweep, Self::Retention, Self::FailureAggregation, Self::LedgerCheck]
-            .into_iter()
-            .find(|task| task.key() == key)
+        [
+            Self::Sweep,
+            Self::Retention,
+            Self::FailureAggregation,
+            Self::LedgerCheck,
+            Self::PlatformMonitors,
+            Self::DeadMan,
+        ]
+        .into_iter()
+        .find(|task| task.key() == key)
     }
 
     /// Returns what its lock is for, as a noun.
@@ -55,6 +68,8 @@ impl ExclusiveTask {
             Self::Retention => "retention",
             Self::FailureAggregation => "the counts of failure groups",
             Self::LedgerCheck => "the ledger check",
+            Self::PlatformMonitors => "the platform's monitors",
+            Self::DeadMan => "the dead man's switch",
         }
     }
 }

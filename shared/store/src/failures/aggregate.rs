@@ -1,9 +1,12 @@
 //! Adds the changes of failure counts up.
 //!
 //! One statement moves changes from `failure_changes` into the counts, so that a crash leaves each in exactly one of
-//! the two. One scheduler aggregates at a time; the others skip the round.
+//! the two. Its transaction also opens the incidents of resolved groups that failed again. One scheduler aggregates at a
+//! time; the others skip the round.
 
 use sexton_model::fingerprint::pattern;
+
+use super::reopened;
 
 use crate::connection::client_timeout::WithTimeout;
 use crate::connection::exclusive_lock::{ExclusiveLock, ExclusiveTask};
@@ -21,6 +24,8 @@ const DECIDED_GROUP_RETENTION_DAYS: i32 = 400;
 pub struct Aggregated {
     /// Number of changes added up.
     pub changes: i64,
+    /// Resolved groups that failed again.
+    pub reopened: usize,
 }
 
 /// Adds up at most `limit` changes, the oldest first; none while another replica does so.
@@ -30,7 +35,7 @@ pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated
     else {
         return Ok(Aggregated::default());
     };
-    let changes = sqlx::query_scalar!(
+    let groups = sqlx::query!(
         r#"-- aggregate_failure_changes
         WITH taken AS (
             DELETE FROM sexton.failure_changes WHERE id IN (
@@ -52,16 +57,33 @@ pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated
             FROM taken GROUP BY 1 ORDER BY 1
             ON CONFLICT (fingerprint) DO UPDATE SET example = EXCLUDED.example,
                 first_seen = least(g.first_seen, EXCLUDED.first_seen),
-                last_seen = greatest(g.last_seen, EXCLUDED.last_seen))
-        SELECT count(*) AS "changes!" FROM taken"#,
+                last_seen = greatest(g.last_seen, EXCLUDED.last_seen)
+            -- Of the row as it is now that it is locked: a decision came before, or waits.
+            RETURNING fingerprint, CASE WHEN state = 'resolved' THEN decided_at END AS resolved_at)
+        SELECT t.fingerprint AS "fingerprint!", count(*) AS "changes!",
+               count(*) FILTER (WHERE t.failed_at > g.resolved_at) AS "again!",
+               bool_or(t.change < 0) AS "has_ended!"
+        FROM taken t JOIN groups g ON g.fingerprint = t.fingerprint GROUP BY t.fingerprint ORDER BY t.fingerprint"#,
         limit,
         now,
         f64::from(TREND_RETENTION_DAYS)
     )
-    .fetch_one(WithTimeout(lock.connection()))
+    .fetch_all(WithTimeout(lock.connection()))
     .await?;
+    let again: Vec<(String, i64)> = groups
+        .iter()
+        .filter(|group| group.again > 0)
+        .map(|group| (group.fingerprint.clone(), group.again))
+        .collect();
+    let ended: Vec<String> = groups
+        .iter()
+        .filter(|group| group.has_ended)
+        .map(|group| group.fingerprint.clone())
+        .collect();
+    let reopened = reopened::report(lock.connection(), &again, now).await?;
+    reopened::end(lock.connection(), &ended, now).await?;
     lock.commit().await?;
-    Ok(Aggregated { changes })
+    Ok(Aggregated { changes: groups.iter().map(|group| group.changes).sum(), reopened })
 }
 
 /// Gives groups their class and pattern, from the example if that is unchanged; at most `limit`. Returns how many

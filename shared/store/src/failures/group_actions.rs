@@ -1,12 +1,13 @@
 //! Operators' notes and decisions about a group.
 //!
-//! One transaction: the group's row, and the audit. A crash before the commit leaves nothing; after it, the repeated
+//! One transaction: the group's row, the end of its incident, and the audit. A crash before the commit leaves nothing; after it, the repeated
 //! command reports that nothing changes. Of two operators at once the second finds the first one's change.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::failures::GroupDecision;
 
+use super::reopened;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
@@ -138,6 +139,13 @@ pub async fn decide(
     let before = json!({"fingerprint": fingerprint, "state": previous.as_str(), "note": row.note});
     let after = json!({"fingerprint": fingerprint, "state": decision.as_str(), "note": note});
     write(&mut tx, fingerprint, decision, note.as_deref(), decided, by).await?;
+    if decided.is_some() {
+        let ended = reopened::decided(&mut tx, fingerprint, decision, by.actor, row.now).await;
+        ended.map_err(|error| match error {
+            StoreError::Unavailable(error) | StoreError::Statement(error) => locked(error),
+            error => error.into(),
+        })?;
+    }
     sqlx::query!(
         "-- record_group_action
         INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)

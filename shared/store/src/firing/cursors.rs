@@ -104,9 +104,12 @@ pub async fn recompute(
         next.iter().map(|next| next.and_then(Cursor::distinct_nominal)).collect();
     sqlx::query!(
         "-- recompute_cursors
-        UPDATE sexton.jobs SET next_fire_at = c.next, next_nominal_at = c.nominal, tz_version = $3
-        FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS c (job_id, next, nominal)
-        WHERE jobs.id = c.job_id",
+        WITH moved AS (
+            UPDATE sexton.jobs SET next_fire_at = c.next, next_nominal_at = c.nominal, tz_version = $3
+            FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS c (job_id, next, nominal)
+            WHERE jobs.id = c.job_id RETURNING jobs.id)
+        -- Limits count from the nominal time, which may be earlier now.
+        INSERT INTO sexton.monitor_wakeups (job_id) SELECT id FROM moved",
         &ids,
         &due as &[Option<DateTime<Utc>>],
         tz_data_version(),

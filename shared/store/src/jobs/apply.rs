@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use super::{Job, JobFilter, read};
 use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::connection::instant::instant;
 use crate::firing::gaps::{self, GapCause, GapRow};
 use crate::notifications::Notification;
 use crate::operator::{NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout};
@@ -189,13 +190,7 @@ async fn lock_jobs(
         .fetch_all(WithTimeout(&mut **tx))
         .await?;
     }
-    let at = sqlx::query_scalar!(
-        r#"-- instant_of_apply
-        SELECT coalesce($1, clock_timestamp()) AS "now!""#,
-        now
-    )
-    .fetch_one(WithTimeout(&mut **tx))
-    .await?;
+    let at = instant(&mut *tx, now).await?;
     let concerned = sqlx::query_scalar!(
         "-- concerned_jobs
         SELECT name FROM sexton.jobs

@@ -13,6 +13,7 @@ use sqlx::PgConnection;
 
 use super::read_ranges;
 use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::connection::instant::instant;
 use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
 use crate::platform_keys::ASSIGN_LOCK_KEY;
 use crate::{Now, Store, StoreError};
@@ -64,13 +65,7 @@ pub async fn assign(
     if dry_run || effective.is_empty() {
         return Ok(changes);
     }
-    let at = sqlx::query_scalar!(
-        r#"-- instant_of_assignment
-        SELECT coalesce($1, clock_timestamp()) AS "now!""#,
-        now
-    )
-    .fetch_one(WithTimeout(&mut *tx))
-    .await?;
+    let at = instant(&mut tx, now).await?;
     write(&mut tx, &effective, by, at).await?;
     commit(tx).await?;
     Ok(changes)

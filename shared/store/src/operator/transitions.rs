@@ -66,7 +66,7 @@ pub(crate) async fn requeue(
         RETURNING e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.attempt, e.rev,
                   e.state, e.pool, e.task_type, e.target, e.params, e.execution_key, e.idempotency_key,
                   e.scheduled_for, e.next_attempt_at, e.finished_at, e.error_message, e.retries_used,
-                  e.waits IS NOT NULL AS "waits!""#,
+                  e.traceparent, e.tracestate, e.waits IS NOT NULL AS "waits!""#,
         &ids,
         &attempts,
         now,
@@ -101,6 +101,8 @@ pub(crate) async fn requeue(
             finished_at: row.finished_at,
             error_message: row.error_message,
             retries_used: row.retries_used,
+            traceparent: row.traceparent,
+            tracestate: row.tracestate,
             now,
         };
         // An unreadable row's ticket is due all the same, and the relay reports it.

@@ -114,7 +114,7 @@ const VIEWER_GRANTS: [&str; 3] = [
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 17] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 24] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -126,6 +126,13 @@ const OPERATOR_WRITES: [(&str, &[&str]); 17] = [
     ("bulks", &["INSERT", "UPDATE"]),
     ("bulk_items", &["INSERT", "UPDATE"]),
     ("failures", &["INSERT", "UPDATE", "DELETE"]),
+    ("channels", &["INSERT", "UPDATE", "DELETE"]),
+    ("routes", &["INSERT", "DELETE"]),
+    ("checks", &["INSERT", "UPDATE"]),
+    ("ping_keys", &["INSERT", "DELETE"]),
+    ("incidents", &["UPDATE"]),
+    ("incident_events", &["INSERT", "DELETE"]),
+    ("notifications", &["INSERT", "UPDATE"]),
     ("holds", &["UPDATE"]),
     ("lock_rows", &["UPDATE"]),
     ("unknown_messages", &["UPDATE"]),

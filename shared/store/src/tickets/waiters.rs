@@ -110,7 +110,7 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
         RETURNING e.id, e.job_id, j.name AS job_name, e.attempt, e.rev, e.state, e.pool, e.task_type,
                   e.target, e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
                   e.next_attempt_at, e.finished_at, e.error_message, e.retries_used,
-                  coalesce($2, now()) AS "now!""#,
+                  e.traceparent, e.tracestate, coalesce($2, now()) AS "now!""#,
         &locked,
         now,
         RELAY_DELAY_MS as f64

@@ -7,10 +7,18 @@ use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Connection, ConnectionProperties};
 use sexton_broker::names::failed_queue;
 use sexton_tests::platform::{Platform, Program};
+use sexton_tests::proxy::Proxy;
 use sqlx::{AssertSqlSafe, Row as _};
+
+mod elsewhere;
+mod readings;
+mod relays;
 
 /// For events that only have to happen in the end.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Variables of the programs, unless an act says otherwise: nothing is lost by the way, and metrics are read often.
+const DEFAULTS: [(&str, &str); 2] = [("LEASE_MS", "60000"), ("METRICS_INTERVAL_MS", "100")];
 
 /// A task that fails until there is a file, and one that never ends.
 const TASKS: &str = r#"
@@ -27,14 +35,16 @@ pub(in crate::docs) struct Scene {
     /// Variables of the commands, and of their environment.
     variables: HashMap<String, String>,
     environment: HashMap<String, String>,
+    /// Between the programs and a server, by the server's name.
+    relays: HashMap<String, Proxy>,
 }
 
 impl Scene {
     pub(in crate::docs) async fn new() -> Self {
         let mut platform = Platform::new().await.unwrap();
         platform.catalogue(TASKS);
-        let (programs, variables, environment) = Default::default();
-        Self { platform, programs, variables, environment }
+        let (programs, variables, environment, relays) = Default::default();
+        Self { platform, programs, variables, environment, relays }
     }
 
     /// One act: a word and what belongs to it.
@@ -42,11 +52,23 @@ impl Scene {
         let (word, rest) = act.trim().split_once(' ').unwrap_or((act.trim(), ""));
         match word {
             "scheduler" | "worker" => self.start(word, rest).await,
+            "starting" => self.start_unready(rest).await,
+            "relay" => self.relay(rest).await,
+            "cut" => self.relays[rest].cut(),
+            "heal" => self.relays[rest].pass(),
+            "slow" => self.slow(rest),
+            "metric" => self.metric(rest).await,
+            "check-ledger" => self.check_ledger(rest).await,
             "kill" => self.programs.remove(rest).unwrap().kill(),
             "job" => self.apply(rest).await,
             // Its queues go with the platform.
             "pool" => self.platform.uses_pool(rest),
             "repair" => std::fs::write(self.platform.folder().join("repaired"), "").unwrap(),
+            "receiver" => self.receiver().await,
+            "watcher" => self.watcher(rest).await,
+            "server" => self.server(rest).await,
+            "check" => self.check(rest).await,
+            "judge" => self.judge(rest).await,
             "rubbish" => self.rubbish(rest.as_bytes()).await,
             "sql" => {
                 let (pool, sql) = (self.platform.store().pool(), AssertSqlSafe(rest.to_owned()));
@@ -55,6 +77,9 @@ impl Scene {
             "sexton" => {
                 let output = self.command(act).await;
                 assert!(!output.contains("(exit status"), "{act}: {output}");
+            }
+            "shell" => {
+                self.shell(rest);
             }
             "trigger" => {
                 let (job, keys) = rest.split_once(' ').unwrap();
@@ -88,16 +113,29 @@ impl Scene {
         }
     }
 
-    async fn start(&mut self, kind: &str, name: &str) {
+    /// Starts a program; its name may be followed by variables.
+    async fn start(&mut self, kind: &str, name_and_variables: &str) {
         let start =
             if kind == "worker" { Platform::start_worker } else { Platform::start_scheduler };
-        let mut program = start(&self.platform, name, &[("LEASE_MS", "60000")]).unwrap();
+        let (name, variables) =
+            name_and_variables.split_once(' ').unwrap_or((name_and_variables, ""));
+        let variables = variables.split_whitespace().map(|set| set.split_once('=').unwrap());
+        let env: Vec<_> = DEFAULTS.into_iter().chain(self.relayed()).chain(variables).collect();
+        let mut program = start(&self.platform, name, &env).unwrap();
         program.ready().await;
-        self.programs.insert(name.to_owned(), program);
+        self.add(name, program);
         self.until(&format!(
             "SELECT count(*) FROM sexton.instances WHERE name = '{name}' AND ready"
         ))
         .await;
+    }
+
+    /// Keeps a program, and where it answers and logs, as the variables `HEALTH` and `LOG` of the newest.
+    fn add(&mut self, name: &str, program: Program) {
+        let address = program.health_address().unwrap();
+        self.variables.insert("HEALTH".to_owned(), format!("http://{address}"));
+        self.variables.insert("LOG".to_owned(), program.log_file().display().to_string());
+        self.programs.insert(name.to_owned(), program);
     }
 
     async fn apply(&self, name_and_fields: &str) {
@@ -122,12 +160,13 @@ impl Scene {
 
     /// Waits until a query counts one or more.
     async fn until(&self, query: &str) {
-        let look = async || {
-            let (pool, sql) = (self.platform.store().pool(), AssertSqlSafe(query.to_owned()));
-            let count: i64 = sqlx::query(sql).fetch_one(pool).await.unwrap().get(0);
-            (count > 0).then_some(())
-        };
+        let look = async || (self.count(query).await > 0).then_some(());
         self.platform.eventually(query, FINAL_TIMEOUT, look).await;
+    }
+
+    async fn count(&self, query: &str) -> i64 {
+        let (pool, sql) = (self.platform.store().pool(), AssertSqlSafe(query.to_owned()));
+        sqlx::query(sql).fetch_one(pool).await.unwrap().get(0)
     }
 
     /// Waits until `count` executions are in `state` and meet `condition`.
@@ -164,23 +203,27 @@ impl Scene {
     async fn start_in_background(&mut self, line: &str) {
         // The log is the platform's own, so that failures show it.
         let line = line.split(" 2>").next().unwrap_or_default();
+        let line = line.replace("sexton serve", "serve");
         let (env, program) = line.rsplit_once(' ').unwrap();
         let env: Vec<(&str, &str)> =
             env.split_whitespace().map(|set| set.split_once('=').unwrap()).collect();
         let (_, name) = env.iter().find(|(name, _)| *name == "SEXTON_INSTANCE").unwrap();
+        let env: Vec<_> = DEFAULTS.into_iter().chain(self.relayed()).chain(env.clone()).collect();
         let start = match program {
             "worker" => Platform::start_worker,
             "scheduler" => Platform::start_scheduler,
+            "serve" => Platform::start_server,
             other => panic!("a page starts a program that nobody knows: {other}"),
         };
         let mut started = start(&self.platform, name, &env).unwrap();
         started.ready().await;
-        self.programs.insert((*name).to_owned(), started);
+        self.add(name, started);
     }
 
     fn shell(&self, line: &str) -> String {
         let mut shell = std::process::Command::new("/bin/sh");
-        let output = shell.args(["-c", line]).current_dir(self.platform.folder()).output().unwrap();
+        let shell = shell.args(["-c", line]).current_dir(self.platform.folder());
+        let output = shell.envs(&self.variables).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }

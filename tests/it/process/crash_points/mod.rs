@@ -6,10 +6,12 @@
 //! failed row and no other, and the ledger, which is kept outside the platform by the tasks themselves,
 //! shows for each idempotency key no run that the list of points does not allow.
 
+mod alerts;
 mod batches;
 mod bulks;
 mod console;
 mod flows;
+mod heartbeats;
 mod leftovers;
 mod overlaps;
 mod plan;

@@ -4,10 +4,10 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::json;
+use sexton_outbound::secret::{SecretRef, Value};
 use sexton_peers::HangingDisk;
 use sexton_worker::executor::command::{CommandTask, TaskUser};
 use sexton_worker::executor::{Executor, Outcome, StopReason, TaskEnd};
-use sexton_worker::secret::{SecretRef, Value};
 use tokio::time::timeout;
 
 use super::fixture::{DEADLINE, executor, long_lease, run, run_task, script, stdout, task};

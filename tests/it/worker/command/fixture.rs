@@ -164,6 +164,7 @@ pub(super) fn task(params: Value) -> TaskRun {
         idempotency_key: "billing.invoices:cron-2025-12-12T08:00:00Z".to_owned(),
         params,
         timeout: Duration::from_mins(10),
+        trace: None,
     }
 }
 

@@ -11,12 +11,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use sexton_outbound::secret::Value;
 use sexton_worker::executor::command::{
     CommandExecutor, CommandHost, CommandTask, TaskLimits, TaskUser,
 };
 use sexton_worker::executor::{Executor, HostInstant, Outcome, TaskEnd};
 use sexton_worker::guard::GuardProgram;
-use sexton_worker::secret::Value;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -42,6 +42,11 @@ impl Spread {
         self.0.get(rank.clamp(1, self.0.len()) - 1).copied().unwrap_or(f64::NAN)
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The text for people.
     pub(super) fn render(&self) -> String {
         format!("p50 {:.1} ms, p99 {:.1} ms, {} times", self.at(0.5), self.at(0.99), self.0.len())

@@ -4,12 +4,17 @@
 //! One scheduler and one worker, one job a second for a minute (or `--seconds`). The lag of a
 //! firing is its attempt's `started_at` less its nominal time, both by the database's clock. The
 //! resident memory is read before the first job exists. Afterwards, one after the other:
-//! [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`] and [`refusals`] run only by
-//! an option.
+//! [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`], [`refusals`], [`monitors`], [`checks`] and
+//! [`pings`] run only by an option.
 
+mod checks;
 mod command;
 mod figures;
+mod hook;
+mod meter;
+mod monitors;
 mod output;
+mod pings;
 mod refusals;
 mod requeues;
 mod schedules;
@@ -29,7 +34,7 @@ const JOB: &str = "[[job]]\nname = \"measure.tick\"\ntask = \"noop\"\nevery = \"
 /// Measures latencies on an idle machine, and costs
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// For how many seconds jobs fire
+    /// For how many seconds jobs fire, or pings are sent
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// Only the cost of many jobs; printed, and not written into a document
@@ -46,6 +51,18 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps"],
           value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
     refusals: Option<i64>,
+    /// Only monitors, of this many jobs; written into the section `monitors`
+    #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps", "refusals"],
+          value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
+    monitors: Option<i64>,
+    /// Only checks of foreign jobs, so many; written into the section `checks`
+    #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps", "refusals", "monitors"],
+          value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
+    checks: Option<i64>,
+    /// Only pings of `sexton serve`, so many a second; written into the section `pings`
+    #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps", "refusals", "monitors", "checks"],
+          value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    pings: Option<u32>,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
@@ -55,58 +72,63 @@ struct Arguments {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let servers = sexton_servers::provide_durable(sexton_servers::Needed::Both).await?;
-    if arguments.schedules {
-        let mut figures = Figures::default();
-        schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
-        return Ok(servers.shutdown().await?);
-    }
-    if let Some(count) = arguments.requeues {
-        let mut figures = Figures::default();
-        requeues::measure(&servers.database_url, &servers.amqp_url, count, &mut figures).await?;
-        servers.shutdown().await?;
-        if let Some(report) = arguments.report {
-            reliability::write(&report, "requeues", &render(BY_REQUEUES, &figures))?;
-        }
-        return Ok(());
-    }
-    if let Some(count) = arguments.refusals {
-        let mut figures = Figures::default();
-        refusals::measure(&servers.database_url, count, &mut figures).await?;
-        servers.shutdown().await?;
-        if let Some(report) = arguments.report {
-            reliability::write(&report, "refusals", &render(BY_REFUSALS, &figures))?;
-        }
-        return Ok(());
-    }
-    if !arguments.sweeps.is_empty() {
-        let mut figures = Figures::default();
+    let (database_url, amqp_url) = (&servers.database_url, &servers.amqp_url);
+    let mut figures = Figures::default();
+    let section = if arguments.schedules {
+        schedules::measure(database_url, amqp_url, &mut figures).await?;
+        ("schedules", BY_FIRINGS)
+    } else if let Some(count) = arguments.requeues {
+        requeues::measure(database_url, amqp_url, count, &mut figures).await?;
+        ("requeues", BY_REQUEUES)
+    } else if let Some(count) = arguments.refusals {
+        refusals::measure(database_url, count, &mut figures).await?;
+        ("refusals", BY_REFUSALS)
+    } else if let Some(count) = arguments.monitors {
+        monitors::measure(database_url, amqp_url, count, &mut figures).await?;
+        ("monitors", BY_MONITORS)
+    } else if let Some(count) = arguments.checks {
+        checks::measure(database_url, amqp_url, count, &mut figures).await?;
+        ("checks", BY_CHECKS)
+    } else if let Some(rate) = arguments.pings {
+        let time = Duration::from_secs(arguments.seconds.into());
+        pings::measure(database_url, amqp_url, (rate, time), &mut figures).await?;
+        ("pings", BY_PINGS)
+    } else if arguments.sweeps.is_empty() {
+        everything(database_url, amqp_url, arguments.seconds, &mut figures).await?;
+        ("measure", BY_FIRINGS)
+    } else {
         for count in arguments.sweeps {
-            sweeps::measure(&servers.database_url, &servers.amqp_url, count, &mut figures).await?;
+            sweeps::measure(database_url, amqp_url, count, &mut figures).await?;
         }
-        servers.shutdown().await?;
-        if let Some(report) = arguments.report {
-            reliability::write(&report, "sweeps", &render(BY_REQUEUES, &figures))?;
-        }
-        return Ok(());
+        ("sweeps", BY_REQUEUES)
+    };
+    servers.shutdown().await?;
+    if let Some(report) = arguments.report {
+        let (name, heading) = section;
+        reliability::write(&report, name, &render(heading, &figures))?;
     }
-    let mut platform = Platform::on(&servers.database_url, &servers.amqp_url).await?;
+    Ok(())
+}
+
+/// Measures what no option asks for.
+async fn everything(
+    database_url: &str,
+    amqp_url: &str,
+    seconds: u32,
+    figures: &mut Figures,
+) -> Result<()> {
+    let mut platform = Platform::on(database_url, amqp_url).await?;
     let noop = "[tasks.noop]\ncommand = [\"/bin/true\"]\n";
     platform.catalogue(&[noop, &command::catalogue(), &output::catalogue()].concat());
-    let mut figures = Figures::default();
-    idle_and_firing(&platform, i64::from(arguments.seconds), &mut figures).await?;
+    idle_and_firing(&platform, i64::from(seconds), figures).await?;
     platform.apply(&[command::JOBS, output::JOBS].concat()).await?;
     let mut worker = platform.start_worker("worker", &[("WORKER_SLOTS", "80")])?;
     worker.ready().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    command::measure(&platform, &mut figures).await?;
-    output::measure(&platform, &worker, &mut figures).await?;
+    command::measure(&platform, figures).await?;
+    output::measure(&platform, &worker, figures).await?;
     drop(platform);
-    schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
-    servers.shutdown().await?;
-    if let Some(report) = arguments.report {
-        reliability::write(&report, "measure", &render(BY_FIRINGS, &figures))?;
-    }
-    Ok(())
+    schedules::measure(database_url, amqp_url, figures).await
 }
 
 const BY_FIRINGS: &str = "## Measured\n\n\
@@ -115,6 +137,15 @@ const BY_REQUEUES: &str = "<!-- Written by `make bench-failed`; not to be edited
 
 const BY_REFUSALS: &str = "## Refused tickets\n\n\
     <!-- Written by `make bench-refusals`; not to be edited by hand. -->\n\n";
+
+const BY_MONITORS: &str = "## Monitors\n\n\
+    <!-- Written by `make bench-monitors`; not to be edited by hand. -->\n\n";
+
+const BY_CHECKS: &str = "## Checks\n\n\
+    <!-- Written by `make bench-monitors`; not to be edited by hand. -->\n\n";
+
+const BY_PINGS: &str = "## Pings\n\n\
+    <!-- Written by `make bench-pings`; not to be edited by hand. -->\n\n";
 
 /// The section of the document.
 fn render(heading: &str, figures: &Figures) -> String {

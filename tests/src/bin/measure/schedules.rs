@@ -102,13 +102,18 @@ impl Cost {
     }
 }
 
-/// What the process has used of the processors so far.
 fn processor_time(program: &Program) -> Result<Duration> {
-    let threads = std::fs::read_dir(format!("/proc/{}/task", program.pid()))?;
+    time_of(program.pid())
+}
+
+/// What a process of this machine has used of the processors so far.
+pub(super) fn time_of(pid: u32) -> Result<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"))?;
     let mut nanos = 0;
     for thread in threads {
         // Time on a processor, in nanoseconds, is the first number.
-        let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        // A thread that has ended meanwhile has no account any more.
+        let Ok(text) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
         nanos += text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0);
     }
     Ok(Duration::from_nanos(nanos))

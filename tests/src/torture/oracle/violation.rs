@@ -92,6 +92,16 @@ pub enum Violation {
         /// How many follow one another.
         count: i64,
     },
+    /// A monitor counted an execution as late that was not.
+    FalseAlarm {
+        /// The execution.
+        execution: Uuid,
+    },
+    /// A monitor did not count an execution that was late or failed, or opened no incident.
+    Unnoticed {
+        /// The execution.
+        execution: Uuid,
+    },
     /// A program ended, or one of its tasks panicked, without a strike.
     Crashed {
         /// The program, and its message.
@@ -130,6 +140,8 @@ impl Violation {
             Self::NotRun { .. } => "succeeded without a run",
             Self::Unrecorded { .. } => "ran without an attempt",
             Self::LostFiring { .. } => "lost firings",
+            Self::FalseAlarm { .. } => "false alarm",
+            Self::Unnoticed { .. } => "unnoticed",
             Self::Crashed { .. } => "crashed",
             Self::Undone { .. } => "did not follow",
             Self::Unparked { .. } => "parked otherwise",
@@ -178,6 +190,15 @@ impl fmt::Display for Violation {
             }
             Self::LostFiring { firing, count } => {
                 write!(f, "{count} from {firing} on have neither an execution nor a gap")
+            }
+            Self::FalseAlarm { execution } => {
+                write!(f, "{execution} succeeded in time, and its monitor counted it as late")
+            }
+            Self::Unnoticed { execution } => {
+                write!(
+                    f,
+                    "{execution} was late or failed, and its monitor opened no incident for it"
+                )
             }
             Self::NotReady { what }
             | Self::Crashed { what }

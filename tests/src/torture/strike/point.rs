@@ -4,6 +4,7 @@
 //! schedules and by triggers, so that a new point is struck as soon as it is listed, if load of
 //! that kind passes it.
 
+mod alerts;
 mod bulk;
 mod console;
 mod failure_index;
@@ -52,6 +53,11 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "worker.handed_back" => tickets::handed_back(arena, name).await,
         "worker.adopted" => tickets::foreign(arena, name, true).await,
         "worker.adopted_published" => tickets::foreign(arena, name, false).await,
+        "console.alerts_applied" | "console.notifications_requeued" | "console.channel_tested" => {
+            alerts::commanded(arena, name).await
+        }
+        _ if name.starts_with("scheduler.notification_") => alerts::sending(arena, name).await,
+        _ if name.starts_with("scheduler.heartbeat_") => alerts::beating(arena, name).await,
         "console.bulk_created" | "console.bulk_stopped" | "console.bulk_resumed" => {
             bulk::commanded(arena, name).await
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::executor::command::TaskLimits;
-use crate::secret::{SecretRef, Value};
+use sexton_outbound::secret::{SecretRef, Value};
 
 #[test]
 fn a_command_with_all_its_surroundings() {

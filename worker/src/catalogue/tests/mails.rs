@@ -1,8 +1,8 @@
 //! Tests of mails.
 
 use super::*;
-use crate::secret::SecretRef;
 use sexton_outbound::mail::SmtpServer;
+use sexton_outbound::secret::SecretRef;
 
 #[test]
 fn a_mail_with_all_its_keys_and_one_with_few() {

@@ -1,7 +1,7 @@
 //! Tests of requests.
 
 use super::*;
-use crate::secret::{SecretRef, Value};
+use sexton_outbound::secret::{SecretRef, Value};
 
 #[test]
 fn a_request_with_all_its_keys_and_one_with_none() {

@@ -66,6 +66,10 @@ pub(super) fn attempt_variables(task: &TaskRun) -> Vec<(&'static str, String)> {
         ("SEXTON_DEADLINE", rfc3339(task.deadline)),
         ("SEXTON_IDEMPOTENCY_KEY", task.idempotency_key.clone()),
     ];
+    if let Some(trace) = &task.trace {
+        variables.push(("TRACEPARENT", trace.traceparent()));
+        variables.extend(trace.state.clone().map(|state| ("TRACESTATE", state)));
+    }
     variables.extend(task.target.clone().map(|target| ("SEXTON_TARGET", target)));
     variables
 }

@@ -8,7 +8,7 @@
 //!   `SEXTON_EXECUTION_KEY`, `SEXTON_SCHEDULED_FOR`, `SEXTON_DEADLINE` (both RFC 3339 UTC) and
 //!   `SEXTON_IDEMPOTENCY_KEY`, and `SEXTON_RESULT_FILE`, the file to which it may write a result as JSON.
 //! - The variables of the worker's environment that the catalogue's allow-list names, without the worker's own
-//!   settings, and those that the catalogue sets, including [secrets](crate::secret).
+//!   settings, and those that the catalogue sets, including [secrets](sexton_outbound::secret).
 //! - The worker's working directory and user, unless the catalogue names others.
 //!
 //! # The outcome
@@ -48,12 +48,13 @@ use self::guard_pool::{GuardPool, IdleGuard};
 use self::result::ResultFolder;
 use self::running_guard::{Assignment, Pipes, RunningGuard};
 use self::verdict::{FinalReport, verdict};
+use crate::executor::SECRET_MISSING;
 use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::guard::protocol::StartRefusal;
 use crate::guard::{GuardProgram, RESULT_FILE_VARIABLE, Setup};
 use crate::output::{Recorder, Stream};
-use crate::secret::{SECRET_MISSING, Secret, SecretMissing, SecretSource};
+use sexton_outbound::secret::{Secret, SecretMissing, SecretSource};
 
 pub use self::spec::{
     CommandLine, CommandTask, GRACE_DEFAULT, INHERITED_VARIABLES, TaskEnvironment, TaskUser,

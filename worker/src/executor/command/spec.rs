@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::guard::TaskLimits;
-use crate::secret::Value;
+use sexton_outbound::secret::Value;
 
 /// The variables that a task inherits from the worker by default. A `*` at the end matches any suffix.
 pub const INHERITED_VARIABLES: [&str; 9] =

@@ -26,10 +26,11 @@ use sexton_tls::TlsClient;
 
 pub(crate) use self::template::check_template;
 use self::template::{TemplateError, render};
+use crate::executor::SECRET_MISSING;
 use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream};
-use crate::secret::{SECRET_MISSING, SecretRef, SecretSource};
+use sexton_outbound::secret::{SecretRef, SecretSource};
 
 /// A mail as the catalogue defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]

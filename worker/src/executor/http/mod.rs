@@ -8,7 +8,7 @@
 //! - `Idempotency-Key`: the execution's key, the same over retries and requeues, with `%` and everything
 //!   outside visible ASCII percent-encoded.
 //! - `traceparent`: W3C Trace Context. The execution is the trace, the attempt is a span in it.
-//! - the catalogue's headers, whose values may be [secrets](crate::secret).
+//! - the catalogue's headers, whose values may be [secrets](sexton_outbound::secret).
 //!
 //! # The response
 //!
@@ -34,10 +34,11 @@ use sexton_outbound::http::{
 use sexton_tls::TlsClient;
 
 use self::request::RequestError;
+use crate::executor::SECRET_MISSING;
 use crate::executor::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream, character_boundary};
-use crate::secret::{SECRET_MISSING, Secret, SecretSource, Value};
+use sexton_outbound::secret::{Secret, SecretSource, Value};
 
 pub(crate) use self::request::is_reserved_header;
 pub use sexton_outbound::http::RETRY_AFTER_MAX;

@@ -6,17 +6,21 @@ use std::time::Duration;
 use sexton_model::quoting;
 use sexton_outbound::http::header::CONTENT_TYPE;
 use sexton_outbound::http::{HeaderMap, HeaderName, HeaderValue, HttpRequest, Method};
+use sexton_service::traces::TraceContext;
 use uuid::Uuid;
 
 use super::HttpTask;
 use crate::executor::TaskRun;
-use crate::secret::{Secret, SecretMissing, SecretSource, Value};
+use sexton_outbound::secret::{Secret, SecretMissing, SecretSource, Value};
 
 /// The header with the execution's idempotency key.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The header with the attempt's place in a trace, as defined by W3C Trace Context.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The header with what the systems of that trace say.
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Headers that the client sets itself, or that would change the request's framing or target.
 const RESERVED_HEADERS: [&str; 14] = [
@@ -76,8 +80,13 @@ pub(super) async fn request(
         headers.insert(name.clone(), text);
     }
     let key = header_text(&task.idempotency_key);
-    let trace = traceparent(task.execution_id, task.attempt);
-    for (name, text) in [(IDEMPOTENCY_KEY, key), (TRACEPARENT, trace)] {
+    let trace = task
+        .trace
+        .as_ref()
+        .map_or_else(|| traceparent(task.execution_id, task.attempt), TraceContext::traceparent);
+    let state = task.trace.as_ref().and_then(|trace| trace.state.clone());
+    let texts = [(IDEMPOTENCY_KEY, key), (TRACEPARENT, trace)];
+    for (name, text) in texts.into_iter().chain(state.map(|state| (TRACESTATE, state))) {
         // Both are visible ASCII.
         if let Ok(value) = HeaderValue::from_str(&text) {
             headers.insert(name, value);
@@ -108,7 +117,7 @@ fn header_text(text: &str) -> String {
     out
 }
 
-/// Returns the `traceparent`: the execution is the trace, the attempt is the span.
+/// Returns the `traceparent` in a worker that does not trace: the execution is the trace, the attempt is the span.
 fn traceparent(execution_id: Uuid, attempt: u32) -> String {
     let span = Uuid::new_v5(&execution_id, &attempt.to_be_bytes()).simple().to_string();
     format!("00-{}-{}-01", execution_id.simple(), &span[..16])

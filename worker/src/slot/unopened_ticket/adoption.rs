@@ -16,6 +16,7 @@ use sexton_service::fault;
 use sexton_store::StoreError;
 use sexton_store::foreign::{self, Adopted, ClaimOutcome, FreshIds, claim};
 use sexton_store::offers::{self, OfferedSchema};
+use sexton_store::tickets::TraceOrigin;
 use uuid::Uuid;
 
 use super::super::Slot;
@@ -85,7 +86,10 @@ impl Slot {
                 .open(delivery, adopted.execution_id, AttemptNumber::FIRST, delivery_state)
                 .await;
         }
-        if let Some(unpublished) = adopted.unpublished {
+        if let Some(mut unpublished) = adopted.unpublished {
+            let properties = &delivery.properties;
+            unpublished.origin =
+                TraceOrigin::new(properties.traceparent.clone(), properties.tracestate.clone());
             self.context.gate.record_open_written();
             publish(&self.context, &unpublished).await;
             fault::point("worker.adopted_published");

@@ -4,18 +4,22 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use sexton_model::alerts_file::{self, AlertsProblem, MAX_FILE_BYTES};
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::jobs_file::{self, Problem};
-use sexton_model::lint::{Code, Finding, RunTimes, Severity, of_job, same_minute};
+use sexton_model::lint::{Code, Finding, RunTimes, Severity, of_job, of_policy, same_minute};
+use sexton_model::routing::Route;
+use sexton_operations::alerts;
 use sexton_operations::jobs::files::find_name_lines;
 use sexton_operations::jobs::scheduled::{ScheduledJobs, load_jobs};
+use sexton_service::clock;
 use sexton_store::jobs::list_run_times;
 use uuid::Uuid;
 
-use super::{Lint, LocatedFinding};
+use super::{Examined, LocatedFinding, Policies, Sources};
 use crate::failure::Failure;
 use crate::import::{self, crontab};
-use crate::input_files::read_text;
+use crate::input_files::{read_text, read_text_up_to};
 use crate::session::Session;
 
 /// Jobs of one question for run times.
@@ -28,17 +32,28 @@ struct Linter {
     /// By index: file and line.
     places: Vec<(Option<String>, Option<usize>)>,
     found: Vec<LocatedFinding>,
+    policies: JobPolicies,
+}
+
+/// Which policies of jobs are looked at.
+#[derive(Default)]
+enum JobPolicies {
+    /// None.
+    #[default]
+    Ignored,
+    /// All, with these routes; `None`: they could not be read, so no destination is judged.
+    Judged(Option<Vec<Route>>),
 }
 
 impl Linter {
-    fn finish(mut self, arguments: &Lint, now: DateTime<Utc>) -> (usize, Vec<LocatedFinding>) {
+    fn finish(mut self, arguments: &Sources, now: DateTime<Utc>) -> Examined {
         for (name, finding) in same_minute(&self.jobs, arguments.same_minute as usize, now) {
             let index = self.jobs.iter().position(|job| job.name == name).unwrap_or_default();
             // Its place is that of the first of many jobs, and so the finding is no one job's.
             let (file, line) = self.places[index].clone();
             self.found.push(LocatedFinding { file, line, job: None, finding });
         }
-        (self.jobs.len(), self.found)
+        Examined { now, schedule_count: self.jobs.len(), found: self.found }
     }
 
     fn add_job(
@@ -48,7 +63,12 @@ impl Linter {
         attempt_times: Option<RunTimes>,
         now: DateTime<Utc>,
     ) {
-        let found = of_job(&job, attempt_times, now).into_iter().map(|finding| LocatedFinding {
+        let policies = match &self.policies {
+            JobPolicies::Ignored => Vec::new(),
+            JobPolicies::Judged(routes) => of_policy(&job, routes.as_deref()),
+        };
+        let found = of_job(&job, attempt_times, now).into_iter().chain(policies);
+        let found = found.map(|finding| LocatedFinding {
             file: place.0.clone(),
             line: place.1,
             job: Some(job.name.clone()),
@@ -77,16 +97,27 @@ impl Linter {
     }
 }
 
-/// The jobs of the files. What cannot be read in them is a finding.
+/// Looks at the jobs of the files or of the database. What cannot be read in a file is a finding.
 ///
 /// # Errors
 ///
-/// [`Failure::Failed`] for a file that cannot be read at all.
-pub(super) fn lint_files(
-    arguments: &Lint,
-    now: DateTime<Utc>,
-) -> Result<(usize, Vec<LocatedFinding>), Failure> {
+/// [`Failure::Failed`] for a file that cannot be read at all, and those of the database.
+pub(super) async fn examine(
+    arguments: &Sources,
+    policies: &Policies,
+    session: &Session,
+) -> Result<Examined, Failure> {
     let mut linter = Linter::default();
+    if policies.policy {
+        linter.policies = JobPolicies::Judged(match &policies.alerts {
+            Some(path) => read_alerts(&mut linter, path)?,
+            None => Some(alerts::read(&session.store().await?).await?.routes),
+        });
+    }
+    if arguments.database {
+        return lint_database(linter, arguments, session).await;
+    }
+    let now = arguments.from.unwrap_or_else(clock::now);
     for path in &arguments.files {
         let name = path.display().to_string();
         let text = read_text(path)
@@ -98,6 +129,25 @@ pub(super) fn lint_files(
         }
     }
     Ok(linter.finish(arguments, now))
+}
+
+/// The routes of an alerts file; `None` if it has problems, which are findings.
+fn read_alerts(linter: &mut Linter, path: &Path) -> Result<Option<Vec<Route>>, Failure> {
+    let name = path.display().to_string();
+    // A byte more than a file may have, so that the parser refuses it.
+    let text = read_text_up_to(path, MAX_FILE_BYTES as u64 + 1)
+        .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
+    match alerts_file::parse(&name, &text) {
+        Ok(file) => Ok(Some(file.routes)),
+        Err(problems) => {
+            for AlertsProblem { line, place, field, message, .. } in problems {
+                let parts = [place, field, Some(message)];
+                let message = parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
+                linter.add_unreadable(&name, line, None, message);
+            }
+            Ok(None)
+        }
+    }
 }
 
 fn lint_jobs_file(linter: &mut Linter, name: &str, text: &str, now: DateTime<Utc>) {
@@ -125,7 +175,7 @@ fn lint_crontab(
     linter: &mut Linter,
     path: &Path,
     text: &str,
-    arguments: &Lint,
+    arguments: &Sources,
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
     let name = path.display().to_string();
@@ -146,15 +196,12 @@ fn lint_crontab(
     Ok(())
 }
 
-/// All active jobs of the database, with how long their attempts took.
-///
-/// # Errors
-///
-/// Those of the database.
-pub(super) async fn lint_database(
-    arguments: &Lint,
+/// Looks at all active jobs of the database, with how long their attempts took.
+async fn lint_database(
+    mut linter: Linter,
+    arguments: &Sources,
     session: &Session,
-) -> Result<(DateTime<Utc>, usize, Vec<LocatedFinding>), Failure> {
+) -> Result<Examined, Failure> {
     let store = session.store().await?;
     let ScheduledJobs { jobs, complete } = load_jobs(&store, &[]).await?;
     let now = match arguments.from {
@@ -169,10 +216,8 @@ pub(super) async fn lint_database(
     for batch in ids.chunks(BATCH_JOBS) {
         attempt_times.extend(list_run_times(&store, batch).await?);
     }
-    let mut linter = Linter::default();
     for job in jobs {
         linter.add_job(job.spec, (None, None), attempt_times.get(&job.row.id).copied(), now);
     }
-    let (count, found) = linter.finish(arguments, now);
-    Ok((now, count, found))
+    Ok(linter.finish(arguments, now))
 }

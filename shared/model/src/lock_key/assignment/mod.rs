@@ -1,6 +1,6 @@
 //! Decides about new and changed ranges: nothing overlaps, and no range leaves a key behind that a job uses.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::MAX_KEY;
 use super::range::{
@@ -123,8 +123,8 @@ pub fn plan(
 }
 
 struct Planned<'a> {
-    /// The jobs by their keys.
-    taken: BTreeMap<i64, &'a str>,
+    /// Keys with the jobs that use them. The database allows one job for each, and this does not rely on it.
+    taken: BTreeSet<(i64, &'a str)>,
     /// The ranges of services without a request.
     others: Vec<&'a KeyRange>,
     /// The first number behind all ranges, those planned included.
@@ -153,11 +153,15 @@ impl Planned<'_> {
 
     /// Returns the first key that a job of the service has in one range and not in the other.
     fn lost(&self, before: &KeyRange, after: &KeyRange) -> Option<(i64, &str)> {
-        let mut keys = self.taken.range(before.first()..=before.last());
-        let is_lost = |(key, job): &(&i64, &&str)| {
-            !after.contains(**key) && service_of(job) == Some(before.service())
+        let is_lost = |(key, job): &(i64, &str)| {
+            !after.contains(*key) && service_of(job) == Some(before.service())
         };
-        keys.find(is_lost).map(|(key, job)| (*key, *job))
+        self.within(before.first(), before.last()).find(is_lost)
+    }
+
+    /// Returns the keys from `first` to `last` that jobs use, in their order.
+    fn within(&self, first: i64, last: i64) -> impl DoubleEndedIterator<Item = (i64, &str)> {
+        self.taken.range((first, "")..(last + 1, "")).copied()
     }
 
     /// Returns the first range behind all others in which no job of another service has a key.
@@ -173,8 +177,11 @@ impl Planned<'_> {
                 Err(RangeError::Bounds { .. }) => return Err(Refusal::NoSpace(keys)),
                 Err(error) => return Err(error.into()),
             };
-            let mut keys = self.taken.range(range.first()..=range.last()).rev();
-            match keys.find(|(_, job)| service_of(job) != Some(service)) {
+            match self
+                .within(range.first(), range.last())
+                .rev()
+                .find(|(_, job)| service_of(job) != Some(service))
+            {
                 // Each turn passes a key of a job, so there are no more turns than jobs.
                 Some((key, _)) => first = key + 1,
                 None => return Ok(range),

@@ -178,3 +178,35 @@ fn debug_output_of_settings_holds_no_secret() {
     let worker = WorkerSettings::from_env(with_servers(&[])).unwrap();
     assert!(!format!("{worker:?}").contains(SECRET));
 }
+
+/// A value that no setting takes, so a program that reads it has a problem with it.
+const UNREADABLE: &str = "\u{FFFD}";
+
+fn is_read(program: Program, name: &str) -> bool {
+    let mut all = with_servers(&[("DEADMAN_URL", "https://hc.example/5f8a")]);
+    all.retain(|(known, _)| known != name);
+    all.push((name.to_owned(), UNREADABLE.to_owned()));
+    let errors = match program {
+        Program::Scheduler => SchedulerSettings::from_env(all).err(),
+        Program::Worker => WorkerSettings::from_env(all).err(),
+        Program::Console => ConsoleSettings::from_env(all).err(),
+        Program::Server => ServerSettings::from_env(all).err(),
+    };
+    errors.is_some_and(|errors| errors.problems().iter().any(|one| one.name() == name))
+}
+
+#[test]
+fn a_program_reads_the_settings_that_its_help_lists_and_no_others() {
+    // The scheduler's monitors of the platform are configured as the command `sexton`, whose `status` alone uses this one.
+    let of_its_doctor = [(Program::Scheduler, "FAILED_WARN_PER_HOUR")];
+    for setting in table::settings() {
+        let about = setting.about();
+        for program in [Program::Scheduler, Program::Worker, Program::Console, Program::Server] {
+            if of_its_doctor.contains(&(program, about.name)) {
+                continue;
+            }
+            let is_listed = about.programs.contains(&program);
+            assert_eq!(is_read(program, about.name), is_listed, "{program:?} {}", about.name);
+        }
+    }
+}

@@ -1,18 +1,18 @@
-//! The limits above which failed executions are too many, for `sexton status`.
+//! The limits above which failed executions are too many.
 
 use crate::settings::rule::{Milliseconds, Whole};
-use crate::settings::setting::Program::Console;
+use crate::settings::setting::Program::{Console, Scheduler};
 use crate::settings::setting::{Fallback, Setting, SettingInfo};
 
 pub(crate) static FAILED_WARN_COUNT: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "FAILED_WARN_COUNT",
-        meaning: "`sexton status` warns when more failed executions than this wait for an \
-                  operator.",
+        meaning: "`sexton status` warns, and an incident opens, when more failed executions than \
+                  this wait for an operator.",
         unit: "executions",
         fallback: Fallback::Text("100"),
         trade_off: "Choose what you usually review.",
-        programs: &[Console],
+        programs: &[Scheduler, Console],
         secret: false,
     },
     rule: Whole { min: 0, max: 1_000_000_000 },
@@ -21,12 +21,12 @@ pub(crate) static FAILED_WARN_COUNT: Setting<Whole> = Setting {
 pub(crate) static FAILED_WARN_AGE_MS: Setting<Milliseconds> = Setting {
     about: SettingInfo {
         name: "FAILED_WARN_AGE_MS",
-        meaning: "`sexton status` warns when the oldest failed execution has waited longer than \
-                  this.",
+        meaning: "`sexton status` warns, and an incident opens, when the oldest failed execution \
+                  has waited longer than this.",
         unit: "milliseconds",
         fallback: Fallback::Text("86400000"),
         trade_off: "Choose more than people need to look, weekends included.",
-        programs: &[Console],
+        programs: &[Scheduler, Console],
         secret: false,
     },
     rule: Milliseconds(Whole { min: 1, max: 4_000_000_000 }),

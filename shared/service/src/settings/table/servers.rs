@@ -1,14 +1,15 @@
 //! The servers, and this process's name there.
 
-use crate::settings::rule::{FilePath, Name, Server, Whole};
+use crate::settings::rule::{self, FilePath, Name, Whole};
 use crate::settings::server_url::ServerKind;
-use crate::settings::setting::Program::{Console, Scheduler, Worker};
+use crate::settings::setting::Program::{Console, Scheduler, Server, Worker};
 use crate::settings::setting::{Fallback, Program, Setting, SettingInfo};
 
-const ALL: &[Program] = &[Scheduler, Worker, Console];
-const SERVICES: &[Program] = &[Scheduler, Worker];
+const ALL: &[Program] = &[Scheduler, Worker, Server, Console];
+const WITH_RABBITMQ: &[Program] = &[Scheduler, Worker, Console];
+const SERVICES: &[Program] = &[Scheduler, Worker, Server];
 
-pub(crate) static DATABASE_URL: Setting<Server> = Setting {
+pub(crate) static DATABASE_URL: Setting<rule::Server> = Setting {
     about: SettingInfo {
         name: "DATABASE_URL",
         meaning: "The PostgreSQL database that holds jobs, executions and their history.",
@@ -18,23 +19,23 @@ pub(crate) static DATABASE_URL: Setting<Server> = Setting {
         programs: ALL,
         secret: true,
     },
-    rule: Server(ServerKind::Postgres),
+    rule: rule::Server(ServerKind::Postgres),
 };
 
-pub(crate) static DATABASE_DIRECT_URL: Setting<Server> = Setting {
+pub(crate) static DATABASE_DIRECT_URL: Setting<rule::Server> = Setting {
     about: SettingInfo {
         name: "DATABASE_DIRECT_URL",
         meaning: "The same database past a connection pooler: notifications, locks, the planner's claims, the workers' opens and settlements, and migrations need sessions of their own.",
         unit: "URL",
         fallback: Fallback::Without("all connections go by `DATABASE_URL`"),
         trade_off: "Set it where `DATABASE_URL` leads through a pooler.",
-        programs: ALL,
+        programs: &[Scheduler, Worker, Console],
         secret: true,
     },
-    rule: Server(ServerKind::Postgres),
+    rule: rule::Server(ServerKind::Postgres),
 };
 
-pub(crate) static AMQP_URL: Setting<Server> = Setting {
+pub(crate) static AMQP_URL: Setting<rule::Server> = Setting {
     about: SettingInfo {
         name: "AMQP_URL",
         meaning: "The RabbitMQ server and virtual host that carry tickets to the workers.",
@@ -44,10 +45,10 @@ pub(crate) static AMQP_URL: Setting<Server> = Setting {
                     or leave it out. Optional, joined by `&`: `?heartbeat=15` (seconds; a program \
                     gives up a broker after about two silent ones) and `?frame_max=16384` (bytes, \
                     at least 8192); both show the default.",
-        programs: ALL,
+        programs: WITH_RABBITMQ,
         secret: true,
     },
-    rule: Server(ServerKind::Amqp),
+    rule: rule::Server(ServerKind::Amqp),
 };
 
 pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
@@ -59,7 +60,7 @@ pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
         fallback: Fallback::Text("cron_scheduler"),
         trade_off: "A second platform on the same virtual host needs its own. After a change, \
                     schedulers publish due tickets to the new queues; the old ones stay.",
-        programs: ALL,
+        programs: WITH_RABBITMQ,
         secret: false,
     },
     rule: Name {

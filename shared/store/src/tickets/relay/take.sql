@@ -21,10 +21,11 @@ u AS (
     RETURNING e.id, e.job_id, coalesce(j.deleted_name, j.name) AS job_name, e.attempt, e.rev, e.state,
               e.pool, e.task_type, e.target, e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
               e.next_attempt_at, e.finished_at, e.error_message, e.retries_used,
+              e.traceparent, e.tracestate,
               e.relay_after = '9999-01-01 00:00:00+00' AS waits)
 SELECT u.id AS "id!", u.job_id AS "job_id!", u.job_name AS "job_name!", u.attempt AS "attempt!", u.rev AS "rev!",
        u.state AS "state!", u.pool AS "pool!", u.task_type AS "task_type!", u.target, u.params AS "params!",
        u.execution_key AS "execution_key!", u.idempotency_key AS "idempotency_key!",
        u.scheduled_for AS "scheduled_for!", u.next_attempt_at, u.finished_at, u.error_message,
-       u.retries_used AS "retries_used!", coalesce($1, now()) AS "now!"
+       u.retries_used AS "retries_used!", u.traceparent, u.tracestate, coalesce($1, now()) AS "now!"
 FROM u WHERE NOT u.waits

@@ -15,7 +15,7 @@ use sexton_peers::in_time;
 
 use super::*;
 use crate::executor::test_support::{LONG_TIMEOUT, failure, lines, long_lease};
-use crate::secret::SecretRef;
+use sexton_outbound::secret::SecretRef;
 
 /// Returns a request to the server, whose loopback address is allowed.
 fn to(server: &Server) -> HttpTask {

@@ -1,0 +1,137 @@
+//! Assembles `sexton serve` and runs it until its orderly end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use hyper_util::service::TowerToHyperService;
+use sexton_operations::pings::beat;
+use sexton_service::clock;
+use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readiness};
+use sexton_service::http_server::{Limits, accept};
+use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
+use sexton_service::metrics::{self, Program, table};
+use sexton_service::settings::ServerSettings;
+use sexton_store::{Store, StoreOptions};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::pings::rate_limit::RateLimit;
+use crate::pings::recorder::Recorder;
+use crate::pings::routes::{Pings, routes};
+use crate::probe::{agent, probe};
+use crate::timing::timed;
+
+/// How often it says that it accepts pings; after 5 seconds without, nothing counts as missed until it says so again.
+const BEAT_INTERVAL: Duration = Duration::from_secs(3);
+/// Longest time of such a sign.
+const BEAT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for closing the connections to the database.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+const LIMITS: Limits = Limits {
+    connections: 10_000,
+    head: Duration::from_secs(10),
+    head_bytes: 16 * 1024,
+    connection: Duration::from_mins(10),
+    keep_alive: true,
+};
+
+/// Runs `sexton serve` until a signal or a fatal error.
+///
+/// # Errors
+///
+/// The error that prevents a start.
+pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::Result<ExitOutcome> {
+    metrics::init(Program::Server, env!("CARGO_PKG_VERSION"));
+    let lifecycle = Lifecycle::new(settings.shutdown_grace);
+    let (readiness, liveness) = (Readiness::new(), Liveness::new());
+    let database = readiness.condition("database", clock::now());
+    let health = Health { readiness, liveness, stopping: lifecycle.soft() };
+    let _health = HealthServer::start(settings.health_addr, health).await?;
+    let address = settings.serve_addr;
+    let bound = TcpListener::bind(address).await;
+    let listener = bound.with_context(|| {
+        format!("cannot listen on {address}; set SERVE_ADDR to a free address, or its port to 0 for any free one")
+    })?;
+    let bound = listener.local_addr()?;
+    let store = open_store(&settings)?;
+    let (recorder, written) = Recorder::start(&store);
+    let limit = Arc::new(RateLimit::new(settings.pings_per_minute));
+    let creations = Arc::new(Semaphore::new(1));
+    let pings = Pings { store: store.clone(), recorder, limit, creations };
+    let probe = agent();
+    let timing = from_fn_with_state(Arc::clone(&probe), timed);
+    let router = Router::new().merge(routes(pings)).fallback(not_found).layer(timing);
+    let service = TowerToHyperService::new(router);
+    let stopping = lifecycle.soft();
+    lifecycle.spawn("pings", async move {
+        accept(listener, service, LIMITS, stopping).await;
+        // Those that were accepted are answered.
+        written.await;
+        Ok::<_, std::convert::Infallible>(())
+    });
+    lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
+    tracing::info!(serve.address = %bound, "pings are accepted at http://{bound}/ping/");
+    let ended = lifecycle.run_until_stopped(signals).await;
+    let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
+    Ok(ended)
+}
+
+async fn not_found() -> (StatusCode, &'static str) {
+    (StatusCode::NOT_FOUND, "not found\n")
+}
+
+/// Says that pings are accepted, as long as one gets through.
+async fn beats(
+    store: Store,
+    (bound, agent): (SocketAddr, Arc<str>),
+    database: Condition,
+    stopping: CancellationToken,
+) -> Result<(), std::convert::Infallible> {
+    let mut was_up = true;
+    while !stopping.is_cancelled() {
+        let beating = async {
+            probe(bound, &agent).await?;
+            let beat = timeout(BEAT_TIMEOUT, beat(&store)).await;
+            let beat = beat.map_err(|_| "the database did not answer in time".to_owned())?;
+            beat.map_err(|error| error.to_string())
+        };
+        let reason = beating.await.err();
+        match &reason {
+            None => {
+                database.ready(clock::now());
+                if !was_up {
+                    tracing::info!("pings are recorded again");
+                }
+            }
+            Some(reason) => {
+                database.not_ready(reason, clock::now());
+                if was_up {
+                    tracing::warn!(
+                        "pings cannot be recorded, and most are answered with 503: {reason}"
+                    );
+                }
+            }
+        }
+        was_up = reason.is_none();
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = tokio::time::sleep(BEAT_INTERVAL) => {}
+        }
+    }
+    Ok(())
+}
+
+fn open_store(settings: &ServerSettings) -> anyhow::Result<Store> {
+    let application = format!("sexton serve {}", settings.instance);
+    let mut options = StoreOptions::new(settings.database_url.expose(), application);
+    options.on_begin = Some(|waited| table::DB_ACQUIRE.observe([], waited));
+    options.pool_size = settings.db_pool_size;
+    Ok(Store::open(&options)?)
+}

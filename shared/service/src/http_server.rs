@@ -1,0 +1,101 @@
+//! Accepts HTTP/1.1 connections within limits.
+//!
+//! Connections beyond their number wait in the system's queue. A drop of [`accept`] ends them all.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use hyper::body::{Body, Incoming};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use sexton_model::log_throttle::LogThrottle;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Pause after a failed accept (mostly for lack of file descriptors).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a client may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at the same time.
+    pub connections: usize,
+    /// From the first byte of a request to the end of its head; with `keep_alive` also between two requests.
+    pub head: Duration,
+    /// Longest head, in bytes; 8192 or more.
+    pub head_bytes: usize,
+    /// Age at which a connection ends.
+    pub connection: Duration,
+    /// Whether a connection may bring several requests.
+    pub keep_alive: bool,
+}
+
+/// Accepts connections and answers their requests until `stopping` is cancelled; then answers those that have begun and ends.
+pub async fn accept<S, B>(
+    listener: TcpListener,
+    service: S,
+    limits: Limits,
+    stopping: CancellationToken,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
+{
+    // Owned here, so that the connections end with the acceptor.
+    let mut connections = JoinSet::new();
+    let throttle = LogThrottle::default();
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < limits.connections => {
+                match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(handle(stream, service.clone(), limits, stopping.clone()));
+                    }
+                    Err(error) => {
+                        if throttle.permits(Instant::now()) {
+                            tracing::warn!(%error, "connections cannot be accepted; raise the limit of open files, if that is it");
+                        }
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn handle<S, B>(stream: TcpStream, service: S, limits: Limits, stopping: CancellationToken)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send,
+    S::Future: Send,
+    B: Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
+{
+    // Without it an answer waits up to 40 ms for the acknowledgement of what was sent before.
+    let _ = stream.set_nodelay(true);
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(limits.head_bytes)
+        .keep_alive(limits.keep_alive)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let answered = async {
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = stopping.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        }
+    };
+    // Errors of clients are ignored: nothing is lost, and no action here helps.
+    let _ = tokio::time::timeout(limits.connection, answered).await;
+}

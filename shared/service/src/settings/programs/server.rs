@@ -1,0 +1,67 @@
+//! The settings of `sexton serve`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::{host_name, read_telemetry};
+use crate::settings::problem::SettingsErrors;
+use crate::settings::reader::Reader;
+use crate::settings::server_url::ServerUrl;
+use crate::settings::setting::Program;
+use crate::settings::table;
+use crate::telemetry::TelemetrySettings;
+
+/// The settings of `sexton serve`.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// The URL of PostgreSQL.
+    pub database_url: ServerUrl,
+    /// Connections to PostgreSQL; 3..=500.
+    pub db_pool_size: u32,
+    /// The process's name.
+    pub instance: String,
+    /// The address at which pings are accepted; port 0 takes a free one.
+    pub serve_addr: SocketAddr,
+    /// Pings of one check in a minute.
+    pub pings_per_minute: u32,
+    /// From the first signal to the hard stop.
+    pub shutdown_grace: Duration,
+    /// The address of the health server; port 0 takes a free one.
+    pub health_addr: SocketAddr,
+    /// Logs.
+    pub telemetry: TelemetrySettings,
+}
+
+impl ServerSettings {
+    /// Parses the settings in `variables` (usually [`crate::settings::process_environment`]).
+    ///
+    /// # Errors
+    ///
+    /// All problems at once.
+    pub fn from_env(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsErrors> {
+        let mut reader = Reader::new(Program::Server, variables);
+        let database_url = reader.value(&table::DATABASE_URL);
+        let db_pool_size = reader.value(&table::DB_POOL_SIZE);
+        let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
+        let serve_addr = reader.value(&table::SERVE_ADDR);
+        let pings_per_minute = reader.value(&table::PINGS_PER_MINUTE);
+        let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
+        let health_addr = reader.value(&table::HEALTH_ADDR);
+        let telemetry = read_telemetry(&mut reader);
+        let settings = || {
+            Some(Self {
+                database_url: database_url?,
+                db_pool_size: db_pool_size?,
+                instance: instance?,
+                serve_addr: serve_addr?,
+                pings_per_minute: pings_per_minute?,
+                shutdown_grace: shutdown_grace?,
+                health_addr: health_addr?,
+                telemetry: telemetry?,
+            })
+        };
+        reader.finish(settings())
+    }
+}
