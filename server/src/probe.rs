@@ -32,7 +32,7 @@ pub(crate) async fn probe(bound: SocketAddr, agent: &str) -> Result<(), String> 
     let answer = answer.map_err(|_| "a ping was not answered in time".to_owned())?;
     let answer = answer.map_err(|error| format!("a ping could not be sent to {bound}: {error}"))?;
     match answer.split(' ').nth(1) {
-        // There is no such check: the database was asked.
+        // There is no such check: the database was read.
         Some("404") => Ok(()),
         Some("503") => Err("the database does not record pings in time".to_owned()),
         _ => {

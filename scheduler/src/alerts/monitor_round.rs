@@ -69,7 +69,7 @@ pub(super) async fn run(
 ) -> Result<MonitorReport, LoopError> {
     let taking = monitors.take_wakeups(MAX_BATCH_WAKEUPS, now);
     let woken = with_timeout(QUERY_TIMEOUT, taking).await?;
-    let limit = batch.jobs();
+    let limit = batch.size();
     let mut report = match monitors.judge(limit, now).await {
         Ok(report) => report,
         Err(error) => {

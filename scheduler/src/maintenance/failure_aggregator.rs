@@ -86,7 +86,7 @@ impl BackgroundLoop for FailureAggregator {
 
     async fn run_once(&self, now: Now) -> Result<FailureAggregatorReport, LoopError> {
         let fingerprints = self.fill_fingerprints().await?;
-        let limit = self.batch.jobs();
+        let limit = self.batch.size();
         let aggregating = failures::aggregate(&self.store, limit as i64, now);
         let aggregated = match with_timeout(QUERY_TIMEOUT, aggregating).await {
             Ok(aggregated) => aggregated,

@@ -39,7 +39,7 @@ impl BackgroundLoop for PingTrimmer {
     type Report = Trimmed;
 
     async fn run_once(&self, now: Now) -> Result<Trimmed, LoopError> {
-        let limit = self.batch.jobs();
+        let limit = self.batch.size();
         let trimming = trim(&self.store, MAX_BATCH_CHECKS, limit as i64, now);
         let trimmed = with_timeout(QUERY_TIMEOUT, trimming).await;
         match &trimmed {

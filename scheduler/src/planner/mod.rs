@@ -125,7 +125,7 @@ impl Planner {
         let mut transactions = 0;
         let mut deferred = Vec::new();
         while transactions < MAX_ROUND_TRANSACTIONS {
-            let limit = if single_jobs_left > 0 { 1 } else { self.batch_size.jobs() };
+            let limit = if single_jobs_left > 0 { 1 } else { self.batch_size.size() };
             match self.claim(limit, now, report, &mut deferred).await {
                 Ok(more) => {
                     if !more {

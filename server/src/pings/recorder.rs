@@ -1,8 +1,8 @@
 //! Writes the pings that wait, many in one statement.
 //!
-//! Each waits until the statement with it is committed. Two writers take turns, so that a batch gathers while another is committed. A crash loses only
-//! pings that were not answered, and their clients send them again. A ping that has waited for too long was
-//! answered with 503, and is not written.
+//! Each is answered when the statement with it is committed. Two writers take turns, so that a batch gathers while another is committed.
+//! A crash loses only pings that were not answered, and their clients send them again. A ping that was accepted is written whether its
+//! client still waits or not: a job that ran must not look as if it had not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 5_000;
 /// Pings of one statement, and the bytes of their bodies after which no more are added.
 const MAX_BATCH: usize = 1_000;
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// Longest time of a statement, and of the wait for one.
+/// Longest time of a statement, and of the wait for a connection.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest time from a ping to its answer.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -38,7 +38,6 @@ pub enum Recorded {
 
 struct Waiting {
     ping: NewPing,
-    since: Instant,
     answer: oneshot::Sender<Recorded>,
 }
 
@@ -61,7 +60,7 @@ impl Recorder {
     /// Records a ping, and returns when it is durable.
     pub async fn record(&self, ping: NewPing) -> Recorded {
         let (answer, recorded) = oneshot::channel();
-        if self.queue.try_send(Waiting { ping, since: Instant::now(), answer }).is_err() {
+        if self.queue.try_send(Waiting { ping, answer }).is_err() {
             return Recorded::Unavailable;
         }
         match timeout(MAX_WAIT, recorded).await {
@@ -74,7 +73,10 @@ impl Recorder {
 async fn write(store: Store, waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
     let throttle = LogThrottle::default();
     loop {
-        let Some(batch) = take(&mut *waiting.lock().await).await else { return };
+        let batch = take(&mut *waiting.lock().await).await;
+        if batch.is_empty() {
+            return;
+        }
         let (pings, answers): (Vec<NewPing>, Vec<oneshot::Sender<Recorded>>) =
             batch.into_iter().map(|one| (one.ping, one.answer)).unzip();
         let recorded = timeout(WRITE_TIMEOUT, pings::record(&store, &pings)).await;
@@ -103,21 +105,18 @@ async fn write(store: Store, waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
     }
 }
 
-/// Waits for a ping, and takes those behind it that are there already; `None`: no more will come.
-async fn take(waiting: &mut mpsc::Receiver<Waiting>) -> Option<Vec<Waiting>> {
+/// Waits for a ping, and takes those behind it that are there already; empty: no more will come.
+async fn take(waiting: &mut mpsc::Receiver<Waiting>) -> Vec<Waiting> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     loop {
         let next = if batch.is_empty() { waiting.recv().await } else { waiting.try_recv().ok() };
         let Some(one) = next else { break };
-        if one.since.elapsed() >= MAX_WAIT {
-            continue;
-        }
         bytes += one.ping.body.as_ref().map_or(0, String::len);
         batch.push(one);
         if batch.len() >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
             break;
         }
     }
-    (!batch.is_empty()).then_some(batch)
+    batch
 }

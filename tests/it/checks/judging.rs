@@ -184,6 +184,35 @@ async fn while_nobody_accepts_pings_none_is_missed_and_afterwards_only_what_the_
 }
 
 #[tokio::test]
+async fn a_clock_that_was_put_back_does_not_make_the_endpoint_look_up() {
+    let f = Fixture::new(HOURLY).await;
+    let beat = async |seconds| endpoint::beat(f.db.store(), Some(at(seconds))).await.unwrap();
+    let endpoint = "SELECT ARRAY[extract(epoch FROM up_since), extract(epoch FROM seen_at)]::bigint[] FROM sexton.ping_endpoint";
+    for second in (0..=40_000).step_by(20_000) {
+        beat(second).await;
+    }
+    assert_eq!(f.number::<Vec<i64>>(endpoint).await, [1_800_040_000, 1_800_040_000]);
+    beat(1_000).await;
+    assert_eq!(f.number::<Vec<i64>>(endpoint).await, [1_800_001_000, 1_800_001_000]);
+}
+
+#[tokio::test]
+async fn a_start_makes_its_check_due_unless_it_is_looked_at_within_the_run() {
+    let f = Fixture::new(HOURLY).await;
+    f.ping(PingKind::Success, 0).await;
+    f.judge(0).await;
+    // The next look is at 4,200: a run that starts before 3,600 could end unseen.
+    let wakeups = "SELECT count(*) FROM sexton.check_wakeups";
+    f.ping(PingKind::Start, 3_700).await;
+    assert_eq!(f.number::<i64>(wakeups).await, 0);
+    f.ping(PingKind::Start, 3_000).await;
+    assert_eq!(f.number::<i64>(wakeups).await, 1);
+    f.judge(3_000).await;
+    f.ping(PingKind::Start, 4_195).await;
+    assert_eq!(f.number::<i64>(wakeups).await, 1, "it may be judged before this ping is visible");
+}
+
+#[tokio::test]
 async fn a_deleted_check_ends_its_incident_and_is_removed_with_its_pings() {
     let f = Fixture::new(HOURLY).await;
     f.ping(PingKind::Fail, 10).await;

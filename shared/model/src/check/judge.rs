@@ -11,8 +11,8 @@ use crate::monitor::{Cause, Change};
 
 /// How long after its last sign a process that accepts pings counts as up: longer than the time between two signs.
 const ENDPOINT_SILENCE: TimeDelta = TimeDelta::seconds(5);
-/// When a check is looked at again whose deadline has passed while nobody accepted pings: soon, and after a minute, when few come back at
-/// once, seldom.
+/// When a check is looked at again whose deadline has passed while nobody accepts pings: soon at first, and seldom after a minute without
+/// pings, so that a hundred thousand checks cost little while a server is down for long.
 const BLIND_POLL: (TimeDelta, TimeDelta) = (TimeDelta::seconds(1), TimeDelta::minutes(1));
 
 /// Why an incident of a check may be open.

@@ -25,7 +25,7 @@ pub async fn beat(store: &Store, now: Now) -> Result<(), StoreError> {
                            ELSE greatest(e.seen_at, excluded.seen_at) END,
             (paused_from, up_since) = (
                 SELECT CASE WHEN p.is_over AND p.is_another THEN e.seen_at ELSE e.paused_from END,
-                       CASE WHEN p.is_over THEN excluded.seen_at ELSE e.up_since END
+                       CASE WHEN p.is_over THEN excluded.seen_at ELSE least(e.up_since, excluded.seen_at) END
                 FROM (SELECT e.seen_at <= excluded.seen_at - $2 * interval '1 second',
                              e.seen_at >= e.up_since + $3 * interval '1 second') AS p (is_over, is_another))",
         now,
