@@ -38,19 +38,20 @@ pub(super) async fn strike(
     }
 }
 
-/// Ages overdue tickets by ten minutes: the schedulers wait for five. Only due rows change, so that
-/// nothing runs before its time.
+/// Ages tickets that are due until they are overdue: the schedulers wait for five minutes, twice as long after each reconciliation. One
+/// that an earlier fault aged, and that was published again and lost again, is aged again. Nothing runs before its time.
 async fn age(arena: &Arena) -> Result<Outcome> {
     loop {
         sleep(Duration::from_secs(3)).await;
         let _ = rows::change(
             arena.pool(),
             "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
-                 ticket_published_at = ticket_published_at - interval '10 minutes'
+                 ticket_published_at = ticket_published_at - interval '10 minutes' * (1 << least(reconcile_count, 10))
              WHERE state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL
                AND next_attempt_at < now() - interval '2 seconds'
                AND ticket_published_at < now() - interval '2 seconds'
-               AND next_attempt_at > now() - interval '5 minutes'",
+               AND greatest(next_attempt_at, ticket_published_at)
+                   > now() - least(interval '5 minutes' * (1 << least(reconcile_count, 10)), interval '1 hour')",
         )
         .await;
     }
