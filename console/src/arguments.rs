@@ -25,6 +25,7 @@ use crate::commands::migrate::Migrate;
 use crate::commands::monitors::MonitorsCommand;
 use crate::commands::serve::Serve;
 use crate::commands::status::Status;
+use crate::commands::tokens::TokensCommand;
 use crate::commands::unknown_messages::UnknownCommand;
 use crate::commands::workers::WorkersCommand;
 use crate::exit::Exit;
@@ -88,6 +89,9 @@ pub enum Command {
     /// Manage keys of advisory locks: ranges of services, formulas of other systems
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Manage tokens of the API: who may do what
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Show the platform's state: servers, pools, processes, warnings
     Status(Status),
     /// Show workers and what they run
@@ -102,7 +106,7 @@ pub enum Command {
     Cron(CronCommand),
     /// Create or upgrade the database schema
     Migrate(Migrate),
-    /// Accept pings of jobs that run elsewhere, until stopped
+    /// Serve the API, and accept pings of jobs that run elsewhere, until stopped
     Serve(Serve),
     /// Measure the platform's throughput and latency
     Bench(BenchCommand),

@@ -24,5 +24,6 @@ mod report;
 pub mod serve;
 pub mod status;
 mod timeline;
+pub mod tokens;
 pub mod unknown_messages;
 pub mod workers;

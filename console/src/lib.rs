@@ -55,6 +55,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Monitors(command) => commands::monitors::run(&command, session).await,
         Command::Incidents(command) => commands::incidents::run(&command, session).await,
         Command::Checks(command) => commands::checks::run(&command, session).await,
+        Command::Tokens(command) => commands::tokens::run(&command, session).await,
         Command::Serve(_) => Box::pin(commands::serve::run()).await,
         Command::Alerts(command) => commands::alerts::run(&command, session).await,
         Command::Channels(command) => commands::channels::run(&command, session).await,

@@ -22,6 +22,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Backend;
+use crate::api::{self, BASE_PATH};
 use crate::pings::rate_limit::RateLimit;
 use crate::pings::recorder::Recorder;
 use crate::pings::routes::{Pings, routes};
@@ -34,6 +36,11 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(3);
 const BEAT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for closing the connections to the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time of a statement of a request to the API that changes nothing: people look for something else after two seconds.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Connections of the API: for requests that change nothing, and for the others.
+const READ_CONNECTIONS: u32 = 6;
+const WRITE_CONNECTIONS: u32 = 4;
 const LIMITS: Limits = Limits {
     connections: 10_000,
     head: Duration::from_secs(10),
@@ -60,14 +67,18 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         format!("cannot listen on {address}; set SERVE_ADDR to a free address, or its port to 0 for any free one")
     })?;
     let bound = listener.local_addr()?;
-    let store = open_store(&settings)?;
+    let store = open_store(&settings, settings.db_pool_size, None)?;
+    let reads = open_store(&settings, READ_CONNECTIONS, Some(READ_TIMEOUT))?;
+    let writes = open_store(&settings, WRITE_CONNECTIONS, None)?;
+    let backend = Backend::new(reads, writes, settings.local_role, &settings.instance);
     let (recorder, written) = Recorder::start(&store);
     let limit = Arc::new(RateLimit::new(settings.pings_per_minute));
     let creations = Arc::new(Semaphore::new(1));
     let pings = Pings { store: store.clone(), recorder, limit, creations };
     let probe = agent();
     let timing = from_fn_with_state(Arc::clone(&probe), timed);
-    let router = Router::new().merge(routes(pings)).fallback(not_found).layer(timing);
+    let router = Router::new().merge(routes(pings)).merge(api::routes(backend)).fallback(not_found);
+    let router = router.layer(timing);
     let service = TowerToHyperService::new(router);
     let stopping = lifecycle.soft();
     lifecycle.spawn("pings", async move {
@@ -77,7 +88,7 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         Ok::<_, std::convert::Infallible>(())
     });
     lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
-    tracing::info!(serve.address = %bound, "pings are accepted at http://{bound}/ping/");
+    tracing::info!(serve.address = %bound, "pings are accepted at http://{bound}/ping/, and the API is at http://{bound}{BASE_PATH}");
     let ended = lifecycle.run_until_stopped(signals).await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)
@@ -128,10 +139,15 @@ async fn beats(
     Ok(())
 }
 
-fn open_store(settings: &ServerSettings) -> anyhow::Result<Store> {
+fn open_store(
+    settings: &ServerSettings,
+    connections: u32,
+    statement_timeout: Option<Duration>,
+) -> anyhow::Result<Store> {
     let application = format!("sexton serve {}", settings.instance);
     let mut options = StoreOptions::new(settings.database_url.expose(), application);
     options.on_begin = Some(|waited| table::DB_ACQUIRE.observe([], waited));
-    options.pool_size = settings.db_pool_size;
+    options.pool_size = connections;
+    options.statement_timeout = statement_timeout.unwrap_or(options.statement_timeout);
     Ok(Store::open(&options)?)
 }

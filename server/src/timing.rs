@@ -34,6 +34,7 @@ const fn method(method: &Method) -> &'static str {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
         Method::POST => "POST",
+        Method::DELETE => "DELETE",
         _ => OTHER,
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where it stands")]
 
 mod alerts;
+mod api;
 mod bad_input;
 mod broker;
 mod chaos;

@@ -161,6 +161,7 @@ fn not_found(missing: NotFound) -> String {
         NotFound::LockRow(_) => format!("{text}; `sexton locks --all` shows those there are"),
         NotFound::KeyRange(_) => format!("{text}; `sexton keys list` shows those there are"),
         NotFound::Check(_) => format!("{text}; `sexton checks list` shows those there are"),
+        NotFound::Token(_) => format!("{text}; `sexton tokens list` shows those there are"),
         NotFound::PingKey(_) => format!("{text}; `sexton checks keys` shows those there are"),
         NotFound::Channel(_) => format!("{text}; `sexton channels list` shows those there are"),
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),

@@ -7,6 +7,7 @@
 // A job has as many columns as one `json!` takes otherwise.
 #![recursion_limit = "256"]
 
+pub mod access;
 pub mod alerts_file;
 pub mod bulk;
 pub mod channel;

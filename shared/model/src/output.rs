@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The stream that a task wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Stream {
     /// Standard output.
     Stdout,
@@ -20,6 +21,7 @@ pub enum Stream {
 
 /// One line of output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Line {
     /// When its first byte was read, to the millisecond.
     pub at: DateTime<Utc>,

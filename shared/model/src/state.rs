@@ -11,6 +11,7 @@ use crate::text_enum::text_enum;
 /// The state of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum State {
     /// Claimed or requeued; its ticket goes to the main queue.
     Pending,

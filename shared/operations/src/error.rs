@@ -196,6 +196,9 @@ pub enum NotFound {
     /// A ping key.
     #[error("there is no ping key {0:?}")]
     PingKey(String),
+    /// A token that is not revoked.
+    #[error("there is no token {0:?}")]
+    Token(String),
     /// A worker, by its name or id.
     #[error("there is no worker {0:?}")]
     Worker(String),

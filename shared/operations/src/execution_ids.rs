@@ -37,8 +37,8 @@ pub async fn resolve(store: &Store, text: &str) -> Result<Uuid, OperationError> 
     }
 }
 
-/// Returns the error for an execution that does not exist.
-pub(crate) fn missing(id: impl std::fmt::Display) -> OperationError {
+/// Makes the error for an execution that does not exist.
+pub fn missing(id: impl std::fmt::Display) -> OperationError {
     NotFound::Execution(id.to_string()).into()
 }
 

@@ -12,6 +12,7 @@ use crate::paging::{Cursor, Page, PagedList};
 
 /// A flow with its members.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FlowDetails {
     /// The flow.
     #[serde(flatten)]

@@ -25,6 +25,7 @@ const MAX_SUGGESTIONS: i64 = 3;
 
 /// A group, with the number of its failures in each of the last hours.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GroupWithTrend {
     /// The group.
     #[serde(flatten)]

@@ -21,6 +21,7 @@ pub const MAX_SILENCE: Duration = Duration::from_hours(366 * 24);
 
 /// An incident with its timeline.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IncidentDetails {
     /// The incident.
     #[serde(flatten)]

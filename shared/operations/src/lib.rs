@@ -12,6 +12,7 @@
 //! - [`lock_keys`]: the keys of advisory locks: formulas, and the registry of who has which numbers.
 //! - [`alerts`]: channels and routes as a file, and notifications. [`channels`]: the state of channels, and tests of them.
 //! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
+//! - [`tokens`]: who may use the API, and what for.
 //! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
@@ -56,5 +57,6 @@ pub mod selection;
 pub mod short_ids;
 pub mod status;
 pub mod text;
+pub mod tokens;
 pub mod unknown_messages;
 pub mod workers;

@@ -84,6 +84,7 @@ impl PagedList {
 /// Where the next page of a list begins, as a text of letters, digits, `-` and `_`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(transparent)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Cursor(String);
 
 impl fmt::Display for Cursor {
@@ -128,6 +129,7 @@ impl Cursor {
 
 /// A page of a list.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page<T> {
     /// The rows, in the list's order.
     pub items: Vec<T>,

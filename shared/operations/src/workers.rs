@@ -17,6 +17,7 @@ const MAX_CANDIDATES: usize = 5;
 /// Whether a worker still works, by its last heartbeat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum WorkerState {
     /// Its heartbeats come.
     Alive,
@@ -50,6 +51,7 @@ impl WorkerState {
 
 /// A worker with its state.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ListedWorker {
     /// The worker.
     #[serde(flatten)]
@@ -66,6 +68,7 @@ impl From<Worker> for ListedWorker {
 
 /// A worker with what it runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerDetails {
     /// The worker.
     #[serde(flatten)]

@@ -3,10 +3,11 @@
 //! Connections beyond their number wait in the system's queue. A drop of [`accept`] ends them all.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Incoming};
-use hyper::service::Service;
+use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sexton_model::log_throttle::LogThrottle;
@@ -32,6 +33,10 @@ pub struct Limits {
     pub keep_alive: bool,
 }
 
+/// Who sent a request, as the connection says; among the request's extensions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer(pub SocketAddr);
+
 /// Accepts connections and answers their requests until `stopping` is cancelled; then answers those that have begun and ends.
 pub async fn accept<S, B>(
     listener: TcpListener,
@@ -55,8 +60,13 @@ pub async fn accept<S, B>(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < limits.connections => {
                 match accepted {
-                    Ok((stream, _)) => {
-                        connections.spawn(handle(stream, service.clone(), limits, stopping.clone()));
+                    Ok((stream, peer)) => {
+                        let service = service.clone();
+                        let service = service_fn(move |mut request| {
+                            request.extensions_mut().insert(Peer(peer));
+                            service.call(request)
+                        });
+                        connections.spawn(handle(stream, service, limits, stopping.clone()));
                     }
                     Err(error) => {
                         if throttle.permits(Instant::now()) {

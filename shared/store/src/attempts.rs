@@ -22,6 +22,7 @@ use crate::{Store, StoreError};
 /// after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Attempt {
     pub execution_id: Uuid,
     pub number: i32,

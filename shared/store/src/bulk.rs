@@ -59,6 +59,7 @@ pub const MAX_ACTIVE_BULKS: usize = 100;
 /// A row of `bulks`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Bulk {
     pub id: i64,
     pub kind: String,

@@ -74,6 +74,8 @@ impl StoreOptions {
 pub struct Store {
     pool: PgPool,
     connect: Arc<ConnectSettings>,
+    /// The origin of what its transactions do, for the audit; `None`: that of the connection.
+    origin: Option<Arc<str>>,
 }
 
 /// How connections are made, of the pool and beside it.
@@ -120,7 +122,17 @@ impl Store {
         let has_direct_url = options.direct_url.is_some();
         let on_begin = options.on_begin;
         let connect = ConnectSettings { session: settings, on_begin, direct, has_direct_url };
-        Ok(Self { pool, connect: Arc::new(connect) })
+        Ok(Self { pool, connect: Arc::new(connect), origin: None })
+    }
+
+    /// Returns a clone whose transactions come from `place` for the audit: for programs that act for several people over one pool.
+    #[must_use]
+    pub fn from_place(&self, place: &str) -> Self {
+        Self { origin: Some(place.into()), ..self.clone() }
+    }
+
+    pub(crate) fn origin(&self) -> Option<Arc<str>> {
+        self.origin.clone()
     }
 
     /// Returns the pool, for this crate's functions and for tests that read rows.

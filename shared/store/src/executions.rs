@@ -22,6 +22,7 @@ pub use search::{
 /// because only its worker may know it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Execution {
     pub id: Uuid,
     pub job_id: Uuid,

@@ -24,6 +24,7 @@ pub const MAX_LISTED_MEMBERS: i64 = 1_000;
 /// A row of `flows`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Flow {
     pub id: Uuid,
     pub name: String,
@@ -41,6 +42,7 @@ pub struct Flow {
 
 /// A member of a flow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FlowMember {
     /// Its name in the flow.
     pub name: String,
@@ -74,6 +76,7 @@ pub struct FlowMember {
 
 /// A member that is parked as failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ParkedMember {
     /// Its name in the flow.
     pub name: String,

@@ -43,6 +43,7 @@ pub use upcoming::{list_run_times, list_upcoming};
 /// A row of `jobs`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Job {
     pub id: Uuid,
     pub name: String,
@@ -265,6 +266,7 @@ pub struct JobFilter {
 /// The most recently claimed execution of a job.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LastExecution {
     #[serde(skip)]
     pub job_id: Uuid,

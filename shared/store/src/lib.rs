@@ -44,6 +44,7 @@ mod platform_keys;
 pub mod retention;
 pub mod schema;
 pub mod tickets;
+pub mod tokens;
 pub mod trigger;
 pub mod unknown_messages;
 pub mod workers;

@@ -67,6 +67,8 @@ pub enum RetentionTarget {
     Incidents,
     /// Heartbeats, and the addresses of which none is left.
     Heartbeats,
+    /// Tokens that are revoked or expired.
+    Tokens,
     /// Operators' actions.
     Audit,
     /// Deleted jobs and finished one-shot jobs of which no other row is left.
@@ -75,7 +77,7 @@ pub enum RetentionTarget {
 
 impl RetentionTarget {
     /// All targets, in the order of their turns.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Executions,
         Self::OwnKeys,
         Self::Contents,
@@ -88,6 +90,7 @@ impl RetentionTarget {
         Self::Ticks,
         Self::Incidents,
         Self::Heartbeats,
+        Self::Tokens,
         Self::Audit,
         Self::Jobs,
     ];
@@ -107,6 +110,7 @@ impl RetentionTarget {
             Self::Ticks => "ticks of guards",
             Self::Incidents => "incidents",
             Self::Heartbeats => "heartbeats",
+            Self::Tokens => "tokens",
             Self::Audit => "the audit",
             Self::Jobs => "jobs",
         }
@@ -221,6 +225,7 @@ pub async fn prune_batch(
         RetentionTarget::Ticks => others::ticks(store, days, limit, now).await,
         RetentionTarget::Incidents => incidents::remove(store, days, limit, now).await,
         RetentionTarget::Heartbeats => heartbeats::remove(store, position, days, limit, now).await,
+        RetentionTarget::Tokens => others::tokens(store, days, limit, now).await,
         RetentionTarget::Audit => {
             audit::forget(store, position, terms.audit_days, limit, now).await
         }

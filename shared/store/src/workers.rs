@@ -8,6 +8,7 @@ use crate::{Now, Store, StoreError};
 
 /// A worker process.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Worker {
     /// The process.
     pub id: Uuid,
@@ -87,6 +88,7 @@ pub async fn list(
 
 /// An execution that a worker runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunningExecution {
     /// The execution.
     pub id: Uuid,

@@ -113,11 +113,15 @@ impl Console {
     }
 
     /// Creates a console with [`JOBS`].
-    async fn with_jobs() -> Self {
+    pub(crate) async fn with_jobs() -> Self {
         let console = Self::new().await;
         let file = console.file("jobs.toml", JOBS);
         console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
         console
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        self.db.url()
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -155,7 +159,7 @@ impl Console {
         answer["id"].as_str().unwrap().parse().unwrap()
     }
 
-    async fn open(&self, id: ExecutionId, number: i32) -> AttemptFence {
+    pub(crate) async fn open(&self, id: ExecutionId, number: i32) -> AttemptFence {
         let attempt = AttemptNumber::new(number).unwrap();
         let request =
             OpenRequest { execution_id: id, attempt, token: OpenToken::new(Uuid::new_v4()) };
@@ -176,7 +180,7 @@ impl Console {
     }
 
     /// Ends the attempt `held` as failed for good, with this error and output.
-    async fn fail(&self, held: AttemptFence, error: &str, output: Option<OutputPart>) {
+    pub(crate) async fn fail(&self, held: AttemptFence, error: &str, output: Option<OutputPart>) {
         let settlement = Settlement {
             fence: held,
             verdict: Decision::Fail { used: Usage { retries: 3, ..Usage::default() } },
@@ -192,7 +196,7 @@ impl Console {
     }
 
     /// Creates an execution of `shop.charge` that has failed once, with a published parked ticket.
-    async fn failed(&self) -> ExecutionId {
+    pub(crate) async fn failed(&self) -> ExecutionId {
         let id = self.trigger("shop.charge").await;
         self.fail(self.open(id, 1).await, "card declined", None).await;
         let row = sexton_store::executions::find(self.store(), id.get()).await.unwrap().unwrap();
@@ -201,13 +205,13 @@ impl Console {
         id
     }
 
-    async fn state(&self, id: ExecutionId) -> String {
+    pub(crate) async fn state(&self, id: ExecutionId) -> String {
         let row = sexton_store::executions::find(self.store(), id.get()).await.unwrap().unwrap();
         format!("{}/{}", row.state, row.attempt)
     }
 
     /// The actions on an execution, as `action by actor because reason`.
-    async fn audit(&self, id: ExecutionId) -> Vec<String> {
+    pub(crate) async fn audit(&self, id: ExecutionId) -> Vec<String> {
         let actions =
             sexton_store::operator::list_by_execution(self.store(), id.get()).await.unwrap();
         actions

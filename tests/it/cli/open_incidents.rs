@@ -7,7 +7,7 @@ use super::{Console, keys};
 
 impl Console {
     /// An incident that opened this many seconds ago.
-    async fn incident(&self, name: &str, severity: &str, state: &str, seconds: i32) {
+    pub(crate) async fn incident(&self, name: &str, severity: &str, state: &str, seconds: i32) {
         sqlx::query(
             "INSERT INTO sexton.incidents (id, subject_kind, subject, name, cause, severity, detail, state, opened_at,
                  changed_at, resolved_at)

@@ -10,7 +10,7 @@ const DOCUMENTS_NAMING_TESTS: [&str; 3] =
     ["docs/reference/guarantee-tests.md", "docs/operations/servers.md", "tests/README.md"];
 
 /// The first part of a test's path, and the folder of its modules.
-const CRATES: [(&str, &str); 18] = [
+const CRATES: [(&str, &str); 19] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
@@ -24,6 +24,7 @@ const CRATES: [(&str, &str); 18] = [
     ("sexton_peers", "tests/peers/src"),
     ("sexton_scheduler", "scheduler/src"),
     ("sexton_servers", "tests/servers/src"),
+    ("sexton_server", "server/src"),
     ("sexton_service", "shared/service/src"),
     ("sexton_store", "shared/store/src"),
     ("sexton_tests", "tests/src"),

@@ -48,7 +48,7 @@ pub(super) async fn show(arguments: &Show, session: &Session) -> Result<(), Fail
     let id = execution_ids::resolve(&store, &arguments.id).await?;
     let details = details::find(&store, id, arguments.unmasked).await?;
     if session.out.is_json() {
-        return session.out.document(&details.document()?);
+        return session.out.document(&details);
     }
     let (execution, attempts) = (&details.execution, &details.attempts);
     let now = session.now(&store).await?;

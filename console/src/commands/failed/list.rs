@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use sexton_model::failures::{FailureFilter, Order};
-use sexton_operations::failed::list::{LeftOut, document, left_out, page, read_cursor};
+use sexton_operations::failed::list::{LeftOut, left_out, page, read_cursor};
 use sexton_operations::filter::FailureScope;
 use sexton_operations::paging::Page;
 use sexton_operations::short_ids;
@@ -65,8 +65,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     let filter = arguments.filter.request().read_failures(&store, scope, now).await?;
     let Page { items: rows, next_cursor } = page(&store, &filter, order, after, *limit).await?;
     if session.out.is_json() {
-        let items = rows.iter().map(document).collect::<Result<Vec<_>, _>>()?;
-        session.out.document(&Page { items, next_cursor })?;
+        session.out.document(&Page { items: rows, next_cursor })?;
         return render_left_out(&store, &filter, session).await;
     }
     if rows.is_empty() {

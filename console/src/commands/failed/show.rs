@@ -6,7 +6,7 @@ use crate::commands::executions::{self, history};
 use crate::commands::groups;
 use sexton_operations::error::NotFound;
 use sexton_operations::execution_ids;
-use sexton_operations::failed::details::{self, ExecutionDetails, ParkedMessage, Tail};
+use sexton_operations::failed::details::{self, FailureDetails, ParkedMessage, Tail};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -22,18 +22,14 @@ pub(super) async fn run(id: &str, session: &Session) -> Result<(), Failure> {
     let missing = || NotFound::Execution(id.to_string());
     let details = details::find(&store, id).await?.ok_or_else(missing)?;
     if session.out.is_json() {
-        return session.out.document(&details.document()?);
+        return session.out.document(&details);
     }
     let now = session.now(&store).await?;
     render(&details, now, session)
 }
 
-fn render(
-    details: &ExecutionDetails,
-    now: DateTime<Utc>,
-    session: &Session,
-) -> Result<(), Failure> {
-    let ExecutionDetails { execution, attempts, .. } = details;
+fn render(details: &FailureDetails, now: DateTime<Utc>, session: &Session) -> Result<(), Failure> {
+    let FailureDetails { execution, attempts, .. } = details;
     session.out.facts(executions::facts(execution, now))?;
     if let Some(group) = &details.group {
         session.out.print("\nGroup")?;

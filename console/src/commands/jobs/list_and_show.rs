@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::duration;
-use sexton_operations::jobs::details::{self, JobDetails, JobPage};
+use sexton_operations::jobs::details::{self, JobDetails, ListedJob};
 use sexton_operations::paging::Page;
 use sexton_store::heartbeats::undelivered::LastHeartbeat;
 use sexton_store::jobs::{Job, JobFilter};
@@ -25,9 +25,9 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
     let PageOptions { limit, cursor } = arguments.page;
     let page = details::list(&store, filter, arguments.deleted, cursor.as_deref(), limit).await?;
     if session.out.is_json() {
-        return session.out.document(&page.document()?);
+        return session.out.document(&page);
     }
-    let JobPage { jobs: Page { items: found, next_cursor }, last } = page;
+    let Page { items: found, next_cursor } = page;
     if found.is_empty() {
         return session
             .out
@@ -36,8 +36,8 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
     let now = session.now(&store).await?;
     let mut table =
         Table::new(&["NAME", "SCHEDULE", "TASK", "NEXT", "LAST", ""]).single_line_rows();
-    for job in &found {
-        let (state, when) = last.get(&job.id).map_or_else(
+    for ListedJob { job, last_execution } in &found {
+        let (state, when) = last_execution.as_ref().map_or_else(
             || (Cell::none(), Cell::new("")),
             |last| {
                 (
@@ -62,7 +62,7 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let details = details::show(&store, name).await?;
     if session.out.is_json() {
-        return session.out.document(&details.document()?);
+        return session.out.document(&details);
     }
     let JobDetails { job, next_firings, last_executions: last, last_heartbeat, gaps, actions } =
         details;

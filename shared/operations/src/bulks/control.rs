@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
 use sexton_store::Store;
 use sexton_store::bulk::{self, BlockedQuestions, Bulk, ControlError, Item};
 
@@ -15,7 +16,8 @@ use crate::paging::{Cursor, Page, PagedList};
 const MAX_REFUSED: i64 = 100;
 
 /// A bulk with its details.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BulkDetails {
     /// The bulk.
     pub bulk: Bulk,

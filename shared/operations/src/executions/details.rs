@@ -1,6 +1,6 @@
 //! The details of one execution.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use sexton_store::Store;
 use sexton_store::attempts::{self, Attempt};
 use sexton_store::executions::{self, Execution};
@@ -16,13 +16,16 @@ use crate::secrets::{mask_actions, mask_executions};
 pub const MAX_ATTEMPTS: i32 = 100;
 
 /// An execution, its attempts, and operators' actions on it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutionDetails {
     /// The row.
+    #[serde(flatten)]
     pub execution: Execution,
     /// The newest [`MAX_ATTEMPTS`], oldest first.
     pub attempts: Vec<Attempt>,
     /// Operators' actions, oldest first.
+    #[serde(rename = "operator_actions")]
     pub actions: Vec<OperatorAction>,
     /// The flow that it is a member of, with its members.
     pub flow: Option<FlowDetails>,
@@ -51,20 +54,4 @@ pub async fn find(
         None => None,
     };
     Ok(ExecutionDetails { execution, attempts, actions, flow })
-}
-
-impl ExecutionDetails {
-    /// Returns one document: the row's columns, `attempts`, `operator_actions` and `flow`.
-    ///
-    /// # Errors
-    ///
-    /// [`OperationError::Failed`], which never happens: every part is JSON.
-    pub fn document(&self) -> Result<Value, OperationError> {
-        let mut document = serde_json::to_value(&self.execution)
-            .map_err(|error| OperationError::Failed(format!("the answer is no JSON: {error}")))?;
-        document["attempts"] = json!(self.attempts);
-        document["operator_actions"] = json!(self.actions);
-        document["flow"] = json!(self.flow);
-        Ok(document)
-    }
 }

@@ -1,6 +1,7 @@
 //! The details of one failed execution.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::output::{Chunk, Line, Output};
 use sexton_model::ticket::{ParkedDetails, Ticket};
@@ -25,35 +26,43 @@ pub const TAIL_CHARS: usize = 400;
 const MAX_CHUNKS: i64 = 1_000;
 
 /// A failed execution's details.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ExecutionDetails {
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FailureDetails {
     /// The row, its params masked.
+    #[serde(flatten)]
     pub execution: Execution,
     /// The newest [`MAX_ATTEMPTS`], oldest first.
     pub attempts: Vec<Attempt>,
     /// The end of the last attempt's output.
+    #[serde(rename = "output_tail")]
     pub tail: Option<Tail>,
     /// Its group; `None`: it has no fingerprint yet.
     pub group: Option<GroupWithTrend>,
     /// Its parked message, if it is failed.
+    #[serde(rename = "parked_message")]
     pub parked: Option<ParkedMessage>,
     /// Operators' actions, oldest first.
+    #[serde(rename = "operator_actions")]
     pub actions: Vec<OperatorAction>,
 }
 
 /// The end of an attempt's output.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tail {
     /// The attempt.
     pub number: i32,
     /// Its last lines, each cut to [`TAIL_CHARS`].
     pub lines: Vec<Line>,
     /// Number of lines before those.
+    #[serde(rename = "lines_before")]
     pub before: i64,
 }
 
 /// The ticket in the failed queue.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ParkedMessage {
     /// When the broker confirmed it; `None`: it is unpublished.
     pub published_at: Option<chrono::DateTime<chrono::Utc>>,
@@ -66,7 +75,7 @@ pub struct ParkedMessage {
 /// # Errors
 ///
 /// Those of the database, and [`OperationError::Failed`] for output that cannot be read.
-pub async fn find(store: &Store, id: Uuid) -> Result<Option<ExecutionDetails>, OperationError> {
+pub async fn find(store: &Store, id: Uuid) -> Result<Option<FailureDetails>, OperationError> {
     let Some(mut execution) = executions::find(store, id).await? else { return Ok(None) };
     mask_executions(std::slice::from_mut(&mut execution));
     let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS.into()).await?;
@@ -81,7 +90,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<ExecutionDetails>, O
     let mut actions = operator::list_by_execution(store, id).await?;
     mask_actions(&mut actions);
     let parked = (execution.state == "failed").then(|| parked_message(&execution)).flatten();
-    Ok(Some(ExecutionDetails { execution, attempts, tail, group, parked, actions }))
+    Ok(Some(FailureDetails { execution, attempts, tail, group, parked, actions }))
 }
 
 async fn read_tail(store: &Store, attempt: &Attempt) -> Result<Option<Tail>, OperationError> {
@@ -139,27 +148,4 @@ fn parked_message(execution: &Execution) -> Option<ParkedMessage> {
     };
     let body = serde_json::from_slice(&ticket.body(Some(&parked))).ok()?;
     Some(ParkedMessage { published_at: execution.ticket_published_at, body })
-}
-
-impl ExecutionDetails {
-    /// Returns one document: the row's columns, and `attempts`, `output_tail`, `group`, `parked_message` and
-    /// `operator_actions`.
-    ///
-    /// # Errors
-    ///
-    /// [`OperationError::Failed`], which never happens: every part is JSON.
-    pub fn document(&self) -> Result<Value, OperationError> {
-        let mut document = serde_json::to_value(&self.execution)
-            .map_err(|error| OperationError::Failed(format!("the answer is no JSON: {error}")))?;
-        document["attempts"] = json!(self.attempts);
-        document["output_tail"] = json!(self.tail.as_ref().map(|tail| json!({
-            "number": tail.number, "lines": tail.lines, "lines_before": tail.before,
-        })));
-        document["group"] = json!(self.group);
-        document["parked_message"] = json!(self.parked.as_ref().map(|message| json!({
-            "published_at": message.published_at, "body": message.body,
-        })));
-        document["operator_actions"] = json!(self.actions);
-        Ok(document)
-    }
 }

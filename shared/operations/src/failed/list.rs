@@ -1,13 +1,13 @@
 //! Pages of failed or discarded executions.
 
-use serde_json::Value;
-use sexton_model::failures::{FailureFilter, Order, PageCursor, mask_secrets};
+use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use sexton_store::Store;
 use sexton_store::failures::{self, FailedExecution, MutedMatches};
 use sexton_store::{StoreError, failures::count_muted};
 
 use crate::error::{InvalidRequest, OperationError};
 use crate::paging::{Cursor, Page, PagedList};
+use crate::secrets::mask_executions;
 
 /// Maximum number of muted executions counted beside a page, which the count must not slow down.
 const MAX_COUNTED: u64 = 1_000;
@@ -38,7 +38,7 @@ pub fn read_cursor(text: Option<&str>, order: Order) -> Result<Option<PageCursor
     Ok(position.map(|(at, id)| PageCursor { order, at, id }))
 }
 
-/// Returns a page of at most `limit` executions.
+/// Returns a page of at most `limit` executions, their params masked.
 ///
 /// # Errors
 ///
@@ -50,7 +50,10 @@ pub async fn page(
     after: Option<PageCursor>,
     limit: i64,
 ) -> Result<Page<FailedExecution>, OperationError> {
-    let (items, next) = failures::list_page(store, filter, order, after, limit).await?;
+    let (mut items, next) = failures::list_page(store, filter, order, after, limit).await?;
+    for row in &mut items {
+        mask_executions(std::slice::from_mut(&mut row.execution));
+    }
     let next_cursor = next.map(|next| Cursor::behind(list_of(order), &(next.at, next.id)));
     Ok(Page { items, next_cursor })
 }
@@ -66,16 +69,4 @@ pub async fn left_out(store: &Store, filter: &FailureFilter) -> Result<LeftOut, 
         Err(StoreError::TooSlow(_)) => Ok(LeftOut::Uncounted),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Returns the row's columns and its worker, with the params masked.
-///
-/// # Errors
-///
-/// [`OperationError::Failed`], which never happens: every part is JSON.
-pub fn document(row: &FailedExecution) -> Result<Value, OperationError> {
-    let mut document = serde_json::to_value(row)
-        .map_err(|error| OperationError::Failed(format!("the answer is no JSON: {error}")))?;
-    document["params"] = mask_secrets(&row.execution.params);
-    Ok(document)
 }

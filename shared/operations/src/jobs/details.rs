@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde::Serialize;
 use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::id::JobId;
 use sexton_model::plan::Timetable;
@@ -23,16 +23,19 @@ use crate::secrets::{mask_actions, mask_executions};
 /// Number of a job's past and future entries shown.
 const MAX_SHOWN: i64 = 5;
 
-/// A page of jobs.
-#[derive(Debug)]
-pub struct JobPage {
-    /// The jobs, by name; deleted ones by deletion, the latest first.
-    pub jobs: Page<Job>,
-    /// The last execution of each, by the job's id.
-    pub last: HashMap<Uuid, LastExecution>,
+/// A job in a list.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ListedJob {
+    /// The row.
+    #[serde(flatten)]
+    pub job: Job,
+    /// The execution that was claimed last.
+    pub last_execution: Option<LastExecution>,
 }
 
-/// Returns a page of at most `limit` jobs, or deleted jobs, behind `cursor`.
+/// Returns a page of at most `limit` jobs, or deleted jobs, behind `cursor`: by name, deleted ones by
+/// deletion, the latest first.
 ///
 /// # Errors
 ///
@@ -43,7 +46,7 @@ pub async fn list(
     deleted: bool,
     cursor: Option<&str>,
     limit: i64,
-) -> Result<JobPage, OperationError> {
+) -> Result<Page<ListedJob>, OperationError> {
     let jobs = if deleted {
         let (list, after) = (PagedList::DeletedJobs, Cursor::read(PagedList::DeletedJobs, cursor)?);
         let rows = jobs::list_deleted(store, &filter, after, limit + 1).await?;
@@ -55,31 +58,16 @@ pub async fn list(
     };
     let ids: Vec<_> = jobs.items.iter().map(|job| job.id).collect();
     let last = jobs::last_executions(store, &ids).await?;
-    let last = last.into_iter().map(|last| (last.job_id, last)).collect();
-    Ok(JobPage { jobs, last })
-}
-
-impl JobPage {
-    /// Returns the page as a document: each job's columns, and `last_execution`.
-    ///
-    /// # Errors
-    ///
-    /// [`OperationError::Failed`], which never happens: every part is JSON.
-    pub fn document(&self) -> Result<Page<Value>, OperationError> {
-        let document = |job: &Job| -> Result<Value, OperationError> {
-            let mut row = serde_json::to_value(job).map_err(|error| json_error(&error))?;
-            row["last_execution"] = json!(self.last.get(&job.id));
-            Ok(row)
-        };
-        let items = self.jobs.items.iter().map(document).collect::<Result<_, _>>()?;
-        Ok(Page { items, next_cursor: self.jobs.next_cursor.clone() })
-    }
+    let mut last: HashMap<Uuid, _> = last.into_iter().map(|last| (last.job_id, last)).collect();
+    Ok(jobs.map(|job| ListedJob { last_execution: last.remove(&job.id), job }))
 }
 
 /// A job, with its recent past and near future.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobDetails {
     /// The row.
+    #[serde(flatten)]
     pub job: Job,
     /// Its next firings; empty if it is paused or never fires again by itself.
     pub next_firings: Vec<DateTime<Utc>>,
@@ -90,6 +78,7 @@ pub struct JobDetails {
     /// The latest gaps.
     pub gaps: Vec<Gap>,
     /// Operators' latest actions on it.
+    #[serde(rename = "operator_actions")]
     pub actions: Vec<OperatorAction>,
 }
 
@@ -109,28 +98,6 @@ pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationErro
     let last_heartbeat = undelivered::last(store, job.id).await?;
     let next_firings = next_firings(&job);
     Ok(JobDetails { job, next_firings, last_executions, last_heartbeat, gaps, actions })
-}
-
-impl JobDetails {
-    /// Returns one document: the row's columns, and `next_firings`, `last_executions`, `last_heartbeat`, `gaps`
-    /// and `operator_actions`.
-    ///
-    /// # Errors
-    ///
-    /// [`OperationError::Failed`], which never happens: every part is JSON.
-    pub fn document(&self) -> Result<Value, OperationError> {
-        let mut document = serde_json::to_value(&self.job).map_err(|error| json_error(&error))?;
-        document["next_firings"] = json!(self.next_firings);
-        document["last_executions"] = json!(self.last_executions);
-        document["last_heartbeat"] = json!(self.last_heartbeat);
-        document["gaps"] = json!(self.gaps);
-        document["operator_actions"] = json!(self.actions);
-        Ok(document)
-    }
-}
-
-fn json_error(error: &serde_json::Error) -> OperationError {
-    OperationError::Failed(format!("the answer is no JSON: {error}"))
 }
 
 /// Returns the nominal times from the job's cursor on; empty if it never fires again by itself.

@@ -13,10 +13,13 @@ pub static HTTP_REQUEST_DURATION: Histogram<3> = Histogram::of_waits(Info {
         Label {
             name: "route",
             values: Values::Fixed(
-                "the route as it is declared, `/ping/{*path}`, or `other`: there is none",
+                "the route as it is declared, such as `/ping/{*path}` or `/api/v1/jobs/{name}`, or `other`: there is none",
             ),
         },
-        Label { name: "method", values: Values::Fixed("`GET`, `HEAD`, `POST` or `other`") },
+        Label {
+            name: "method",
+            values: Values::Fixed("`GET`, `HEAD`, `POST`, `DELETE` or `other`"),
+        },
         Label { name: "status", values: Values::Fixed("`2xx`, `3xx`, `4xx` or `5xx`") },
     ],
     programs: &[Server],

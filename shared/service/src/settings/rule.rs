@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
+use sexton_model::access::Role;
 use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
 use sexton_model::target_url::http_url;
 use url::Url;
@@ -340,6 +341,25 @@ impl Rule for Format {
 
     fn allowed(&self) -> String {
         "pretty or json".to_owned()
+    }
+}
+
+/// A role of the API, or none.
+pub(crate) struct LocalRole;
+
+impl Rule for LocalRole {
+    type Value = Option<Role>;
+
+    fn parse(&self, text: &str) -> Result<Option<Role>, String> {
+        match (text, Role::parse(text)) {
+            ("none", _) => Ok(None),
+            (_, Some(role)) => Ok(Some(role)),
+            (_, None) => Err("no such role".to_owned()),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        "none, viewer, operator, editor or admin".to_owned()
     }
 }
 

@@ -6,8 +6,8 @@
 mod dead_man;
 mod failed;
 mod jobs;
-mod pings;
 mod running;
+mod server;
 mod servers;
 mod traces;
 mod work;
@@ -18,8 +18,8 @@ pub(crate) use jobs::{
     AUDIT_DAYS, CATCH_UP_HOLD_MS, CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS,
     CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS, SEXTON_SERVICE,
 };
-pub(crate) use pings::{PINGS_PER_MINUTE, SERVE_ADDR};
 pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, METRICS_PER_JOB, RUST_LOG, SHUTDOWN_GRACE_MS};
+pub(crate) use server::{PINGS_PER_MINUTE, SERVE_ADDR, SERVE_LOCAL_ROLE};
 pub(crate) use servers::{
     AMQP_URL, DATABASE_DIRECT_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE,
     SEXTON_STATE_DIR, is_instance_byte,
@@ -72,7 +72,7 @@ pub(crate) static GROUPS: &[Group] = &[
         "Running as a service",
         &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &METRICS_PER_JOB, &LOG_FORMAT, &RUST_LOG],
     ),
-    ("Pings", &[&SERVE_ADDR, &PINGS_PER_MINUTE]),
+    ("API and pings", &[&SERVE_ADDR, &SERVE_LOCAL_ROLE, &PINGS_PER_MINUTE]),
     ("Traces", &[&OTEL_EXPORTER_OTLP_ENDPOINT, &OTEL_SERVICE_NAME, &OTEL_TRACES_SAMPLER_ARG]),
 ];
 

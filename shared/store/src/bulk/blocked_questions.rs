@@ -13,6 +13,7 @@ const MAX_BLOCKED_TASKS: i64 = 100;
 
 /// Questions that no active worker can answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnofferedQuestions {
     /// The verify task.
     pub task_type: String,
@@ -24,6 +25,7 @@ pub struct UnofferedQuestions {
 
 /// Why a bulk's questions stay unanswered; never empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BlockedQuestions {
     /// Verify tasks that no active worker offers; those with the most questions first.
     pub unheard: Vec<UnofferedQuestions>,

@@ -8,6 +8,7 @@ use crate::{Store, StoreError};
 /// A row of `bulk_items`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Item {
     pub ordinal: i64,
     pub execution_id: Uuid,

@@ -9,6 +9,7 @@ use crate::{Store, StoreError};
 
 /// A check with its state.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CheckStatus {
     /// Its id: the address of its pings.
     pub id: Uuid,
@@ -95,6 +96,7 @@ pub async fn list(
 
 /// A ping, for people.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ListedPing {
     /// When it arrived.
     pub at: DateTime<Utc>,

@@ -36,9 +36,22 @@ impl Store {
     /// the library would return a connection with an open transaction to the pool, and statements that others run on
     /// that connection and believe committed would be rolled back with it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
-        let (pool, requested) = (self.pool().clone(), Instant::now());
-        let transaction =
-            tokio::spawn(async move { with_client_timeout(Box::pin(pool.begin())).await });
+        let (pool, origin, requested) = (self.pool().clone(), self.origin(), Instant::now());
+        let transaction = tokio::spawn(async move {
+            with_client_timeout(async {
+                let mut tx = Box::pin(pool.begin()).await?;
+                if let Some(origin) = origin {
+                    sqlx::query(
+                        "-- begin_from_place\nSELECT set_config('sexton.from_where', $1, true)",
+                    )
+                    .bind(&*origin)
+                    .execute(&mut *tx)
+                    .await?;
+                }
+                Ok(tx)
+            })
+            .await
+        });
         let begun = transaction.await.unwrap_or(Err(Error::WorkerCrashed));
         if let Some(on_begin) = self.on_begin() {
             on_begin(requested.elapsed());

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sexton_model::failures::{GroupDecision, GroupState};
 use sexton_model::fingerprint::pattern;
 use uuid::Uuid;
@@ -19,6 +19,7 @@ pub const TREND_HOURS: usize = 24;
 
 /// A group of failures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Group {
     /// The fingerprint of all its failures.
     pub fingerprint: String,
@@ -60,7 +61,9 @@ pub struct GroupFilter {
 }
 
 /// The order of a list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum GroupOrder {
     /// Most failed executions first.
     #[default]

@@ -12,6 +12,7 @@ use crate::{Store, StoreError};
 
 /// A failed or discarded execution, with the worker that ran its last attempt.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FailedExecution {
     /// The row.
     #[serde(flatten)]

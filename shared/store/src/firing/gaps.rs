@@ -13,6 +13,7 @@ use crate::{Now, Store, StoreError};
 /// A row of `gaps`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gap {
     pub id: i64,
     pub job_id: Uuid,

@@ -27,6 +27,7 @@ pub struct Undelivered {
 /// The newest heartbeat of a job that was tried, or else that waits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LastHeartbeat {
     pub event: String,
     pub state: String,

@@ -14,6 +14,7 @@ use crate::{Now, Store, StoreError};
 /// A row of `incidents`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Incident {
     pub id: Uuid,
     pub subject_kind: String,
@@ -41,6 +42,7 @@ pub struct Incident {
 /// An entry of a timeline; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IncidentEvent {
     pub at: DateTime<Utc>,
     pub kind: String,

@@ -20,6 +20,7 @@ pub struct MonitorFilter {
 
 /// A monitor with its expectations.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MonitorStatus {
     /// The job's name.
     pub job: String,

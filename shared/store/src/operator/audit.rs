@@ -15,6 +15,7 @@ use crate::{Store, StoreError};
 /// A row of `operator_actions`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OperatorAction {
     pub id: i64,
     pub at: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! Gaps, revisions of jobs, instances and holds: tables without an index by age, which nothing else would need.
+//! Gaps, revisions of jobs, instances, holds and tokens: tables without an index by age, which nothing else would need.
 //!
 //! Each is scanned by its primary key once a pass, as many rows at a time as a batch may remove. Rows that stay are
 //! read without a lock.
@@ -169,6 +169,26 @@ pub(super) async fn ticks(
             SELECT key, tick FROM sexton.guard_ticks WHERE began_at < $1 ORDER BY began_at LIMIT $2
             FOR UPDATE SKIP LOCKED)",
         days_before(read_now(store, now).await?, days.max(MIN_TICK_DAYS)),
+        limit
+    )
+    .execute(store.with_timeout())
+    .await?
+    .rows_affected();
+    Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
+}
+
+/// Removes tokens that were revoked, or expired, before the cut.
+pub(super) async fn tokens(
+    store: &Store,
+    days: i32,
+    limit: i64,
+    now: Now,
+) -> Result<PrunedBatch, StoreError> {
+    let removed = sqlx::query!(
+        "-- prune_tokens
+        DELETE FROM sexton.tokens WHERE id IN (
+            SELECT id FROM sexton.tokens WHERE least(revoked_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        days_before(read_now(store, now).await?, days),
         limit
     )
     .execute(store.with_timeout())

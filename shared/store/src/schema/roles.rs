@@ -114,7 +114,7 @@ const VIEWER_GRANTS: [&str; 3] = [
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 24] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 25] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -130,6 +130,7 @@ const OPERATOR_WRITES: [(&str, &[&str]); 24] = [
     ("routes", &["INSERT", "DELETE"]),
     ("checks", &["INSERT", "UPDATE"]),
     ("ping_keys", &["INSERT", "DELETE"]),
+    ("tokens", &["INSERT", "UPDATE"]),
     ("incidents", &["UPDATE"]),
     ("incident_events", &["INSERT", "DELETE"]),
     ("notifications", &["INSERT", "UPDATE"]),

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use sexton_model::access::Role;
+
 use super::{host_name, read_telemetry};
 use crate::settings::problem::SettingsErrors;
 use crate::settings::reader::Reader;
@@ -20,8 +22,10 @@ pub struct ServerSettings {
     pub db_pool_size: u32,
     /// The process's name.
     pub instance: String,
-    /// The address at which pings are accepted; port 0 takes a free one.
+    /// The address of the API and of pings; port 0 takes a free one.
     pub serve_addr: SocketAddr,
+    /// What requests from this machine may do without a token; `None`: nothing.
+    pub local_role: Option<Role>,
     /// Pings of one check in a minute.
     pub pings_per_minute: u32,
     /// From the first signal to the hard stop.
@@ -46,6 +50,7 @@ impl ServerSettings {
         let db_pool_size = reader.value(&table::DB_POOL_SIZE);
         let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
         let serve_addr = reader.value(&table::SERVE_ADDR);
+        let local_role = reader.value(&table::SERVE_LOCAL_ROLE);
         let pings_per_minute = reader.value(&table::PINGS_PER_MINUTE);
         let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
         let health_addr = reader.value(&table::HEALTH_ADDR);
@@ -56,6 +61,7 @@ impl ServerSettings {
                 db_pool_size: db_pool_size?,
                 instance: instance?,
                 serve_addr: serve_addr?,
+                local_role: local_role?,
                 pings_per_minute: pings_per_minute?,
                 shutdown_grace: shutdown_grace?,
                 health_addr: health_addr?,

@@ -1,0 +1,61 @@
+//! Bulks: actions on many executions.
+
+use axum::Json;
+use axum::http::StatusCode;
+use sexton_operations::bulks::control::{self, BulkDetails};
+use sexton_operations::paging::Page;
+use sexton_store::bulk::Bulk;
+
+use super::extract::{Body, Path, Query};
+use super::{PageParameters, ReasonBody};
+use crate::access::{Allowed, Operator, Viewer};
+use crate::problem::Problem;
+
+/// Lists bulks, the newest first.
+#[utoipa::path(get, path = "/bulks", tag = "bulks", operation_id = "list_bulks", extensions(("x-role" = json!("viewer"))),
+    params(PageParameters),
+    responses((status = 200, description = "A page of bulks.", body = Page<Bulk>)))]
+pub async fn list(
+    allowed: Allowed<Viewer>,
+    Query(PageParameters { limit, cursor }): Query<PageParameters>,
+) -> Result<Json<Page<Bulk>>, Problem> {
+    Ok(Json(control::list(allowed.reads(), cursor.as_deref(), limit.get()).await?))
+}
+
+/// Shows a bulk, with the first executions that refused.
+#[utoipa::path(get, path = "/bulks/{id}", tag = "bulks", operation_id = "show_bulk", extensions(("x-role" = json!("viewer"))),
+    params(("id" = i64, Path, description = "The bulk's number.")),
+    responses((status = 200, description = "The bulk.", body = BulkDetails)))]
+pub async fn show(
+    allowed: Allowed<Viewer>,
+    Path(id): Path<i64>,
+) -> Result<Json<BulkDetails>, Problem> {
+    Ok(Json(control::show(allowed.reads(), id).await?))
+}
+
+/// Stops a bulk: what is done stays done, and the rest is left as it is.
+#[utoipa::path(post, path = "/bulks/{id}/stop", tag = "bulks", operation_id = "stop_bulk", extensions(("x-role" = json!("operator"))),
+    params(("id" = i64, Path, description = "The bulk's number.")), request_body = ReasonBody,
+    responses((status = 204, description = "It is stopped.")))]
+pub async fn stop(
+    allowed: Allowed<Operator>,
+    Path(id): Path<i64>,
+    Body(ReasonBody { reason }): Body<ReasonBody>,
+) -> Result<StatusCode, Problem> {
+    control::stop(&allowed.writes(), id, allowed.actor(), reason.as_deref()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lets a bulk go on that was stopped or paused.
+#[utoipa::path(post, path = "/bulks/{id}/resume", tag = "bulks", operation_id = "resume_bulk",
+    extensions(("x-role" = json!("operator"))),
+    params(("id" = i64, Path, description = "The bulk's number.")), request_body = ReasonBody,
+    responses((status = 204, description = "It goes on.")))]
+pub async fn resume(
+    allowed: Allowed<Operator>,
+    Path(id): Path<i64>,
+    Body(ReasonBody { reason }): Body<ReasonBody>,
+) -> Result<StatusCode, Problem> {
+    control::resume(&allowed.writes(), id, allowed.actor(), reason.as_deref()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,141 @@
+//! The API below `/api/v1`, over `operations` alone.
+//!
+//! Its documents are those that the command line prints with `--json`. Every answer that is no success is a [`Problem`]. Each handler
+//! is described for OpenAPI where it is written; [`openapi`] is the whole description, and the file `server/openapi.json` its committed
+//! form.
+
+pub mod bulks;
+pub mod executions;
+pub mod extract;
+pub mod failures;
+mod filtered;
+pub mod groups;
+pub mod incidents;
+pub mod jobs;
+pub mod me;
+pub mod monitors;
+pub mod openapi;
+mod parameters;
+pub mod platform;
+pub mod tokens;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::header::{CACHE_CONTROL, HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Json, Router};
+use tokio::time::timeout;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use self::parameters::{
+    Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, problem_of_field,
+};
+use crate::access::Backend;
+use crate::problem::{Problem, ProblemCode};
+
+/// Below which path the API is.
+pub const BASE_PATH: &str = "/api/v1";
+/// Longest body.
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Longest time of a request, that of a body included.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+const NO_REFERRER: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
+
+/// Returns the routes, and their description.
+fn described() -> (Router<Backend>, OpenApi) {
+    let api = OpenApiRouter::new()
+        .routes(routes!(me::show))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(jobs::list))
+        .routes(routes!(jobs::show))
+        .routes(routes!(jobs::pause))
+        .routes(routes!(jobs::resume))
+        .routes(routes!(jobs::trigger))
+        .routes(routes!(executions::list))
+        .routes(routes!(executions::show))
+        .routes(routes!(executions::cancel))
+        .routes(routes!(failures::list))
+        .routes(routes!(failures::show))
+        .routes(routes!(failures::requeue))
+        .routes(routes!(failures::discard))
+        .routes(routes!(failures::restore))
+        .routes(routes!(groups::list))
+        .routes(routes!(groups::show))
+        .routes(routes!(groups::remark))
+        .routes(routes!(bulks::list))
+        .routes(routes!(bulks::show))
+        .routes(routes!(bulks::stop))
+        .routes(routes!(bulks::resume))
+        .routes(routes!(incidents::list))
+        .routes(routes!(incidents::show))
+        .routes(routes!(incidents::acknowledge))
+        .routes(routes!(incidents::silence))
+        .routes(routes!(incidents::unsilence))
+        .routes(routes!(incidents::resolve))
+        .routes(routes!(monitors::list))
+        .routes(routes!(monitors::list_checks))
+        .routes(routes!(monitors::show_check))
+        .routes(routes!(monitors::pause_check))
+        .routes(routes!(monitors::resume_check))
+        .routes(routes!(platform::list_workers))
+        .routes(routes!(platform::show_worker))
+        .routes(routes!(platform::list_flows))
+        .routes(routes!(platform::show_flow))
+        .routes(routes!(platform::list_actions));
+    let (router, mut description) = OpenApiRouter::new().nest(BASE_PATH, api).split_for_parts();
+    openapi::complete(&mut description);
+    (router, description)
+}
+
+/// Returns the description.
+pub fn description() -> OpenApi {
+    described().1
+}
+
+/// Returns the routes below [`BASE_PATH`], ready to serve.
+pub fn routes(backend: Backend) -> Router {
+    let (router, description) = described();
+    let path = format!("{BASE_PATH}/openapi.json");
+    let document: Arc<OpenApi> = description.into();
+    router
+        .with_state(backend)
+        .route(&path, axum::routing::get(move || async move { Json(document) }))
+        .route(&format!("{BASE_PATH}/{{*path}}"), axum::routing::any(not_found))
+        .method_not_allowed_fallback(not_allowed)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn(guarded))
+}
+
+/// Limits the time of a request, and forbids everybody on the way to keep or to guess at its answer.
+async fn guarded(request: Request, next: Next) -> Response {
+    let answered = timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    let mut response = answered.unwrap_or_else(|_| {
+        let detail = "the request took more than 60 s; whether it changed anything is unknown";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail).into_response()
+    });
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(NO_REFERRER.0, NO_REFERRER.1);
+    response
+}
+
+async fn not_found() -> Problem {
+    let detail =
+        format!("there is no such route; {BASE_PATH}/openapi.json describes those there are");
+    Problem::new(StatusCode::NOT_FOUND, ProblemCode::Invalid, detail)
+}
+
+async fn not_allowed() -> Problem {
+    let detail =
+        format!("the route has no such method; {BASE_PATH}/openapi.json describes those there are");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::Invalid, detail)
+}

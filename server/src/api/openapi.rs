@@ -1,0 +1,77 @@
+//! The description of the API as a whole; the handlers describe the rest.
+
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    Components, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, PathItem, Ref, RefOr,
+    ResponseBuilder, Schema, SecurityRequirement, path::Operation,
+};
+use utoipa::{PartialSchema as _, ToSchema as _};
+
+use crate::problem::{Problem, ProblemCode, ProblemPlace};
+
+/// The name of the way to show who sends a request.
+const TOKEN: &str = "token";
+/// The name of the extension with the role that a route needs.
+pub const ROLE_EXTENSION: &str = "x-role";
+
+/// Adds what every route has in common.
+pub(super) fn complete(api: &mut OpenApi) {
+    let license =
+        LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0"));
+    api.info = InfoBuilder::new()
+        .title("Sexton")
+        .version("1")
+        .description(Some(
+            "Jobs, executions and failures of a Sexton platform. Documents are those that `sexton … --json` prints. Every answer \
+             that is no success is a problem (RFC 9457).",
+        ))
+        .license(Some(license.build()))
+        .build();
+    // Relative, so that it is true behind every proxy.
+    api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
+    api.security = Some(vec![SecurityRequirement::new(TOKEN, [""; 0])]);
+    let components = api.components.get_or_insert_with(Components::new);
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("`sexton tokens create NAME --role ROLE` prints one."));
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer.build()));
+    for (name, schema) in [
+        (Problem::name(), Problem::schema()),
+        (ProblemPlace::name(), ProblemPlace::schema()),
+        (ProblemCode::name(), ProblemCode::schema()),
+    ] {
+        components.schemas.insert(name.into_owned(), schema);
+    }
+    refer_to_rows(components);
+    for item in api.paths.paths.values_mut() {
+        for operation in operations(item) {
+            let problem = ContentBuilder::new()
+                .schema(Some(RefOr::Ref(Ref::from_schema_name(Problem::name()))))
+                .build();
+            let refused = ResponseBuilder::new()
+                .description("Why it was refused or failed.")
+                .content("application/problem+json", problem);
+            operation.responses.responses.insert("default".to_owned(), refused.build().into());
+        }
+    }
+}
+
+/// Lets pages refer to the type of their rows. The derive writes it into each list once more, since a type's parameter is no name to it.
+fn refer_to_rows(components: &mut Components) {
+    let names: Vec<String> = components.schemas.keys().cloned().collect();
+    for (name, schema) in &mut components.schemas {
+        let row = ["Page_", "Items_"].iter().find_map(|list| name.strip_prefix(list));
+        if let Some(row) = row.filter(|row| names.iter().any(|name| name == row))
+            && let RefOr::T(Schema::Object(list)) = schema
+            && let Some(RefOr::T(Schema::Array(rows))) = list.properties.get_mut("items")
+        {
+            rows.items = Ref::from_schema_name(row).into();
+        }
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch]
+        .into_iter()
+        .filter_map(Option::as_mut)
+}

@@ -1,0 +1,223 @@
+//! Refusals and failures, as `application/problem+json` (RFC 9457).
+
+use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use sexton_model::access::Role;
+use sexton_operations::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use sexton_store::StoreError;
+use utoipa::ToSchema;
+
+/// When a client may come again after 503, in seconds.
+const RETRY_SECONDS: u16 = 5;
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+const NO_STORE: (HeaderName, HeaderValue) =
+    (axum::http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+
+/// What kind of refusal it is: one for each reaction of a client. The words do not change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemCode {
+    /// 400, 404, 405, 413, 415: the request cannot be understood, or its values are not allowed. Correct it.
+    Invalid,
+    /// 401: nobody knows who sends it. Send a token.
+    Unauthenticated,
+    /// 403: the sender may not do this. Ask for a token with the role that it names.
+    Forbidden,
+    /// 404: there is no such object.
+    NotFound,
+    /// 409: the object's state does not allow it. Look at it again.
+    Conflict,
+    /// 503: the database is away, or somebody else holds a lock. Send it again after `Retry-After`.
+    Unavailable,
+    /// 503: the database takes too long. Narrow the request.
+    TooSlow,
+    /// 500: a fault of the server, which its log describes.
+    Internal,
+}
+
+/// One thing that is wrong with a request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct ProblemPlace {
+    /// A JSON pointer into the request's body (RFC 6901), such as `/params/order`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The name of a parameter in the path or the query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// A file, and the line in it, for requests that bring one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// What is wrong there.
+    pub detail: String,
+}
+
+/// Why a request was refused or failed. Unless `code` is `unavailable`, `too_slow` or `internal`, nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Problem {
+    /// The status of the answer.
+    pub status: u16,
+    /// What kind of refusal it is.
+    pub code: ProblemCode,
+    /// The meaning of the status, in a few words.
+    pub title: String,
+    /// What happened, and what helps.
+    pub detail: String,
+    /// Everything that is wrong with the request, each with its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ProblemPlace>,
+}
+
+impl Problem {
+    /// Makes the answer for `status`.
+    pub fn new(status: StatusCode, code: ProblemCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or_default().to_owned();
+        Self { status: status.as_u16(), code, title, detail: detail.into(), errors: Vec::new() }
+    }
+
+    /// 400, with a place.
+    pub fn invalid(place: ProblemPlace) -> Self {
+        let detail = match (&place.parameter, &place.pointer) {
+            (Some(name), _) | (None, Some(name)) => format!("{name}: {}", place.detail),
+            (None, None) => place.detail.clone(),
+        };
+        let errors = vec![place];
+        Self { errors, ..Self::new(StatusCode::BAD_REQUEST, ProblemCode::Invalid, detail) }
+    }
+
+    /// 401.
+    pub fn unauthenticated(detail: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthenticated, detail)
+    }
+
+    /// 403.
+    pub fn forbidden(name: &str, role: Role, needed: Role) -> Self {
+        let (role, needed) = (role.as_str(), needed.as_str());
+        let detail = format!("{name} has the role {role}; this needs the role {needed}");
+        Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail)
+    }
+
+    /// 503, with when to come again.
+    fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Unavailable, detail)
+    }
+}
+
+impl ProblemPlace {
+    fn field(name: &str, detail: String) -> Self {
+        Self { parameter: Some(name.to_owned()), detail, ..Self::general(String::new()) }
+    }
+
+    const fn general(detail: String) -> Self {
+        Self { pointer: None, parameter: None, line: None, detail }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // A struct of texts is always JSON.
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (status, [(CONTENT_TYPE, PROBLEM_JSON), NO_STORE], body).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.code == ProblemCode::Unavailable {
+            headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
+        }
+        response
+    }
+}
+
+impl From<OperationError> for Problem {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Invalid(invalid) => invalid.into(),
+            OperationError::NotFound(missing) => missing.into(),
+            OperationError::Conflict(conflict) => conflict.into(),
+            OperationError::Failed(text) => Self::unavailable(text),
+            OperationError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidRequest> for Problem {
+    fn from(invalid: InvalidRequest) -> Self {
+        let detail = invalid.to_string();
+        let errors = places(invalid);
+        Self { errors, ..Self::new(StatusCode::BAD_REQUEST, ProblemCode::Invalid, detail) }
+    }
+}
+
+/// Everything that is wrong, each with its place.
+fn places(invalid: InvalidRequest) -> Vec<ProblemPlace> {
+    match invalid {
+        InvalidRequest::Field { field, problem } => vec![ProblemPlace::field(field, problem)],
+        InvalidRequest::Several(all) => all
+            .into_iter()
+            .flat_map(|one| match one {
+                OperationError::Invalid(invalid) => places(invalid),
+                other => vec![ProblemPlace::general(other.to_string())],
+            })
+            .collect(),
+        other => vec![ProblemPlace::general(other.to_string())],
+    }
+}
+
+impl From<NotFound> for Problem {
+    fn from(missing: NotFound) -> Self {
+        let similar = match &missing {
+            NotFound::Job { similar, .. } | NotFound::Group { similar, .. } => similar.join(", "),
+            NotFound::ServedPool { served, .. } => served.join(", "),
+            _ => String::new(),
+        };
+        let detail = match (&missing, similar.is_empty()) {
+            (_, true) => missing.to_string(),
+            (NotFound::ServedPool { .. }, false) => {
+                format!("{missing}; workers consume from {similar}")
+            }
+            (_, false) => format!("{missing}; similar: {similar}"),
+        };
+        Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
+    }
+}
+
+impl From<Conflict> for Problem {
+    fn from(conflict: Conflict) -> Self {
+        let detail = match &conflict {
+            Conflict::Execution { last: Some((action, when)), .. } => {
+                let (what, who) = (&action.action, &action.actor);
+                format!("{conflict}; the last action on it was {what} by {who}, {when}")
+            }
+            _ => conflict.to_string(),
+        };
+        Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Unavailable(_) | StoreError::Refused(_) => {
+                tracing::warn!("the API cannot answer: {error}");
+                Self::unavailable("the database does not answer; the server's log says more")
+            }
+            StoreError::TooSlow(_) => {
+                let detail =
+                    "the database takes too long for this; narrow it by job, state or time";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail)
+            }
+            StoreError::Data(_) => {
+                let detail = "the database refuses a value of the request".to_owned();
+                Self::invalid(ProblemPlace::general(detail))
+            }
+            _ => {
+                tracing::error!("the API cannot answer: {error}");
+                let detail = "the server cannot answer; its log says why";
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Internal, detail)
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Tokens by which people and programs use the API.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use sexton_model::access::{MAX_TOKENS, Role, TOKEN_PREFIX, TokenText, is_token_name};
+use sexton_store::tokens::{self, HASH_BYTES, NewToken, TokenCreation};
+use sexton_store::{Store, StoreError};
+
+pub use sexton_store::tokens::{AcceptedToken, Token};
+
+use crate::actor::Actor;
+use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+
+/// The longest time for which a token may be accepted.
+pub const MAX_VALIDITY: Duration = Duration::from_hours(3_650 * 24);
+/// Most tokens in a list: all that may be accepted, and as many that are revoked.
+const MAX_LISTED: i64 = 2 * MAX_TOKENS as i64;
+/// Random bytes of an id, and of a secret.
+const ID_BYTES: usize = 8;
+const SECRET_BYTES: usize = 32;
+
+/// Creates a token, and returns its text, which is stored nowhere. It is accepted for `valid_for`, or until it is revoked.
+///
+/// # Errors
+///
+/// [`InvalidRequest`]: no such name or time is possible; [`Conflict`]: the name is taken, or there are too many tokens.
+pub async fn create(
+    store: &Store,
+    name: &str,
+    role: Role,
+    valid_for: Option<Duration>,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<String, OperationError> {
+    if !is_token_name(name) {
+        let shape = "is no name of a token; write lower-case letters, digits, dots, hyphens and underscores, at most 63";
+        return Err(InvalidRequest::field("name", format!("{name:?} {shape}")).into());
+    }
+    if valid_for.is_some_and(|time| time.is_zero() || time > MAX_VALIDITY) {
+        let problem = "must be more than nothing, and at most 3650 days";
+        return Err(InvalidRequest::field("valid_for", problem).into());
+    }
+    let (id, secret) = (hex(random()?), random::<SECRET_BYTES>()?);
+    let secret = URL_SAFE_NO_PAD.encode(secret);
+    let valid_ms = valid_for.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+    let token = NewToken { id: &id, name, secret_hash: &hash(&secret), role, valid_ms };
+    let refused = match tokens::create(store, &token, actor.because(reason), None).await? {
+        TokenCreation::Created => return Ok(format!("{TOKEN_PREFIX}{id}_{secret}")),
+        TokenCreation::NameTaken => {
+            format!("there is a token {name:?} already; revoke it first, or take another name")
+        }
+        TokenCreation::TooMany => {
+            format!("there are {MAX_TOKENS} tokens already; revoke one that nobody uses")
+        }
+    };
+    Err(Conflict::Other(refused).into())
+}
+
+/// Lists tokens: those that are not revoked by name, and then the revoked ones, the latest first.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list(store: &Store) -> Result<Vec<Token>, OperationError> {
+    Ok(tokens::list(store, MAX_LISTED).await?)
+}
+
+/// Revokes a token: its next request is refused.
+///
+/// # Errors
+///
+/// [`NotFound::Token`].
+pub async fn revoke(
+    store: &Store,
+    name: &str,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<(), OperationError> {
+    if tokens::revoke(store, name, actor.because(reason), None).await? {
+        return Ok(());
+    }
+    Err(NotFound::Token(name.to_owned()).into())
+}
+
+/// Returns whom a token belongs to, and records that it was used; `None`: it is not accepted.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn accept(store: &Store, text: &str) -> Result<Option<AcceptedToken>, StoreError> {
+    let Some(TokenText { id, secret }) = TokenText::parse(text) else { return Ok(None) };
+    tokens::accept(store, id, &hash(secret), None).await
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], OperationError> {
+    let mut bytes = [0; BYTES];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| OperationError::Failed("the system gave no random bytes".to_owned()))?;
+    Ok(bytes)
+}
+
+fn hash(secret: &str) -> [u8; HASH_BYTES] {
+    let mut hash = [0; HASH_BYTES];
+    hash.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
+    hash
+}
+
+fn hex(bytes: [u8; ID_BYTES]) -> String {
+    format!("{:016x}", u64::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_created_has_the_shape_of_a_token() {
+        let (id, secret) = (hex(random().unwrap()), random::<SECRET_BYTES>().unwrap());
+        let secret = URL_SAFE_NO_PAD.encode(secret);
+        let text = format!("{TOKEN_PREFIX}{id}_{secret}");
+        assert_eq!(TokenText::parse(&text), Some(TokenText { id: &id, secret: &secret }));
+        assert_ne!(random::<ID_BYTES>().unwrap(), random::<ID_BYTES>().unwrap());
+    }
+}

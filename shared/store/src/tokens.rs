@@ -1,0 +1,223 @@
+//! Tokens by which people and programs use the API. A row has the hash of a token's secret, never the secret.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
+use sexton_model::access::{MAX_TOKENS, Role};
+
+use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::connection::instant::instant;
+use crate::operator::AuditContext;
+use crate::{Now, Store, StoreError};
+
+/// The length of SHA-256, in bytes.
+pub const HASH_BYTES: usize = 32;
+
+/// A token, without its secret.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Token {
+    /// The second part of its text; no secret.
+    pub id: String,
+    /// Unique among those that are not revoked.
+    pub name: String,
+    /// `viewer`, `operator`, `editor` or `admin`.
+    pub role: String,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// Who created it.
+    pub created_by: String,
+    /// From when on it is refused; `None`: never.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// When it was used last, to the minute; `None`: never.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// Since when it is revoked.
+    pub revoked_at: Option<DateTime<Utc>>,
+    /// Who revoked it.
+    pub revoked_by: Option<String>,
+}
+
+/// A token to be created.
+#[derive(Clone, Copy, Debug)]
+pub struct NewToken<'a> {
+    /// [`Token::id`].
+    pub id: &'a str,
+    /// [`Token::name`].
+    pub name: &'a str,
+    /// SHA-256 of the secret.
+    pub secret_hash: &'a [u8; HASH_BYTES],
+    /// What it may do.
+    pub role: Role,
+    /// How long it is accepted, in milliseconds; `None`: until it is revoked.
+    pub valid_ms: Option<i64>,
+}
+
+/// What became of a token to be created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TokenCreation {
+    /// It exists.
+    Created,
+    /// Another token has the name, and is not revoked.
+    NameTaken,
+    /// There are [`MAX_TOKENS`] already.
+    TooMany,
+}
+
+/// Whom a token belongs to, if it is accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AcceptedToken {
+    /// [`Token::name`].
+    pub name: String,
+    /// What it may do; `None`: a role of a newer version, which this one does not know.
+    pub role: Option<Role>,
+}
+
+/// Creates a token, and records that in the audit.
+///
+/// # Errors
+///
+/// [`StoreError`]; nothing was written.
+pub async fn create(
+    store: &Store,
+    token: &NewToken<'_>,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<TokenCreation, StoreError> {
+    let mut tx = store.begin().await?;
+    let at = instant(&mut tx, now).await?;
+    // Two at the same time may exceed the limit by one, which does no harm.
+    let valid = sqlx::query_scalar!(
+        r#"-- count_tokens
+        SELECT count(*) AS "valid!" FROM sexton.tokens
+        WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)"#,
+        at
+    )
+    .fetch_one(WithTimeout(&mut *tx))
+    .await?;
+    if valid >= i64::from(MAX_TOKENS) {
+        return Ok(TokenCreation::TooMany);
+    }
+    let created = sqlx::query!(
+        "-- create_token
+        INSERT INTO sexton.tokens (id, name, secret_hash, role, created_at, created_by, expires_at)
+        VALUES ($1, $2, $3, $4, $5::timestamptz, $6, $5::timestamptz + $7::bigint * interval '1 millisecond')
+        ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING",
+        token.id,
+        token.name,
+        token.secret_hash.as_slice(),
+        token.role.as_str(),
+        at,
+        by.actor,
+        token.valid_ms
+    )
+    .execute(WithTimeout(&mut *tx))
+    .await?
+    .rows_affected();
+    if created == 0 {
+        return Ok(TokenCreation::NameTaken);
+    }
+    let after =
+        json!({"id": token.id, "name": token.name, "role": token.role, "valid_ms": token.valid_ms});
+    sqlx::query!(
+        "-- record_token_creation
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, after) VALUES ($1, $2, 'create_token', $3, $4)",
+        at,
+        by.actor,
+        by.reason,
+        after
+    )
+    .execute(WithTimeout(&mut *tx))
+    .await?;
+    commit(tx).await?;
+    Ok(TokenCreation::Created)
+}
+
+/// Lists tokens: those that are not revoked by name, and then the revoked ones, the latest first; at most `limit`.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub async fn list(store: &Store, limit: i64) -> Result<Vec<Token>, StoreError> {
+    Ok(sqlx::query_as!(
+        Token,
+        "-- list_tokens
+        SELECT id, name, role, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by
+        FROM sexton.tokens ORDER BY revoked_at DESC NULLS FIRST, name LIMIT $1",
+        limit
+    )
+    .fetch_all(store.with_timeout())
+    .await?)
+}
+
+/// Revokes the token of that name, from the next request on, and records that in the audit. Returns `false` if there is none.
+///
+/// # Errors
+///
+/// [`StoreError`]; nothing was written.
+pub async fn revoke(
+    store: &Store,
+    name: &str,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let mut tx = store.begin().await?;
+    let at = instant(&mut tx, now).await?;
+    let revoked = sqlx::query!(
+        "-- revoke_token
+        UPDATE sexton.tokens SET revoked_at = $2, revoked_by = $3 WHERE name = $1 AND revoked_at IS NULL
+        RETURNING id, role",
+        name,
+        at,
+        by.actor
+    )
+    .fetch_optional(WithTimeout(&mut *tx))
+    .await?;
+    let Some(revoked) = revoked else { return Ok(false) };
+    let before = json!({"id": revoked.id, "name": name, "role": revoked.role});
+    sqlx::query!(
+        "-- record_token_revocation
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, before) VALUES ($1, $2, 'revoke_token', $3, $4)",
+        at,
+        by.actor,
+        by.reason,
+        before
+    )
+    .execute(WithTimeout(&mut *tx))
+    .await?;
+    commit(tx).await?;
+    Ok(true)
+}
+
+/// Returns whom the token with this id and hash belongs to, and records that it was used; `None`: it is not accepted. The hash is of
+/// 256 random bits, so the time of its comparison helps nobody to guess it.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub async fn accept(
+    store: &Store,
+    id: &str,
+    secret_hash: &[u8; HASH_BYTES],
+    now: Now,
+) -> Result<Option<AcceptedToken>, StoreError> {
+    let row = sqlx::query!(
+        r#"-- accept_token
+        WITH t AS MATERIALIZED (
+            SELECT id, name, role, last_used_at, coalesce($3, now()) AS at FROM sexton.tokens
+            WHERE id = $1 AND secret_hash = $2 AND revoked_at IS NULL
+              AND (expires_at IS NULL OR expires_at > coalesce($3, now()))),
+        used AS (
+            -- To the minute, so that a busy token is not a row of many versions. One that another request records is skipped.
+            UPDATE sexton.tokens SET last_used_at = t.at FROM t
+            WHERE tokens.id IN (
+                SELECT o.id FROM sexton.tokens o, t WHERE o.id = t.id
+                  AND (t.last_used_at IS NULL OR t.last_used_at <= t.at - interval '1 minute') FOR UPDATE OF o SKIP LOCKED))
+        SELECT name, role FROM t"#,
+        id,
+        secret_hash.as_slice(),
+        now
+    )
+    .fetch_optional(store.with_timeout())
+    .await?;
+    Ok(row.map(|row| AcceptedToken { name: row.name, role: Role::parse(&row.role) }))
+}

@@ -1,0 +1,87 @@
+//! The description of the API.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use sexton_server::api::description;
+
+use super::Fixture;
+
+/// Relative to the tests' folder.
+const FILE: &str = "../server/openapi.json";
+
+/// `OPENAPI=write` writes the file.
+#[test]
+fn the_committed_description_is_that_of_the_code() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+    let made = format!("{}\n", description().to_pretty_json().unwrap());
+    if std::env::var_os("OPENAPI").is_some_and(|value| value == "write") {
+        std::fs::write(&file, &made).unwrap();
+    }
+    let committed = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        committed == made,
+        "the API has changed: see what that means for its users, then write server/openapi.json anew with OPENAPI=write"
+    );
+}
+
+#[test]
+fn every_operation_says_what_it_does_and_what_it_answers() {
+    let description: Value = serde_json::to_value(description()).unwrap();
+    assert_eq!(description["openapi"], "3.1.0");
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let about = format!("{method} {path}");
+            let summary = operation["summary"].as_str().unwrap_or_default();
+            assert!(summary.ends_with('.'), "{about}: {summary:?}");
+            assert!(operation["operationId"].is_string(), "{about}");
+            let problem = &operation["responses"]["default"]["content"]["application/problem+json"];
+            assert_eq!(problem["schema"]["$ref"], "#/components/schemas/Problem", "{about}");
+            let succeeds =
+                operation["responses"].as_object().unwrap().keys().any(|it| it.starts_with('2'));
+            assert!(succeeds, "{about}");
+        }
+    }
+}
+
+/// Runs a script of `clients/openapi`; `None`: its language is missing here.
+async fn script(name: &str, arguments: &[&str]) -> Option<String> {
+    let script = format!("{}/clients/openapi/{name}", env!("CARGO_MANIFEST_DIR"));
+    let arguments: Vec<String> = arguments.iter().map(|&it| it.to_owned()).collect();
+    let running = tokio::task::spawn_blocking(move || {
+        Command::new("sh").arg(script).args(arguments).stdin(Stdio::null()).output().unwrap()
+    });
+    let output = running.await.unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(77) {
+        eprintln!("not run: {printed}");
+        return None;
+    }
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    Some(printed)
+}
+
+/// By the rules of a tool that somebody else wrote, from npm.
+#[tokio::test]
+async fn a_linter_of_descriptions_finds_nothing() {
+    if let Some(printed) = script("lint.sh", &[]).await {
+        assert!(!printed.contains("warning"), "{printed}");
+    }
+}
+
+/// What the description allows, and much that it does not, sent by a tool that somebody else wrote, from PyPI.
+#[tokio::test]
+async fn every_answer_is_part_of_the_description_and_none_is_a_fault_of_the_server() {
+    let f = Fixture::new().await;
+    let token = f.token("fuzz", "admin").await;
+    f.console.failed().await;
+    f.console.incident("backup", "high", "open", 60).await;
+    if let Some(printed) = script("fuzz.sh", &[&f.url("/openapi.json"), &token]).await {
+        assert!(printed.contains("generated"), "{printed}");
+        assert!(!printed.contains("Authentication failed"), "{printed}");
+        println!("{printed}");
+    }
+    // It has changed much, and the platform's rows are still readable.
+    f.get(&f.token("after", "admin").await, "/failures").await.expect(200);
+}

@@ -1,0 +1,131 @@
+//! The API over HTTP, on a database of its own.
+
+mod access;
+mod description;
+mod failures;
+mod jobs;
+mod platform;
+mod problems;
+mod tokens;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use sexton_model::access::Role;
+use sexton_server::access::Backend;
+use sexton_server::api::routes;
+use sexton_service::http_server::{Limits, accept};
+use sexton_store::{Store, StoreOptions};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::cli::Console;
+
+const LIMITS: Limits = Limits {
+    connections: 100,
+    head: Duration::from_secs(10),
+    head_bytes: 16 * 1024,
+    connection: Duration::from_mins(10),
+    keep_alive: true,
+};
+
+/// A server, and the command line on the same database.
+pub(crate) struct Fixture {
+    pub(crate) console: Console,
+    address: SocketAddr,
+    _stop: DropGuard,
+}
+
+/// An answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+
+    fn has(&self, header: &str) -> bool {
+        self.head.to_lowercase().lines().any(|line| line == header)
+    }
+}
+
+impl Fixture {
+    /// Serves on a database with a few jobs. Requests need a token.
+    pub(crate) async fn new() -> Self {
+        Self::with_local_role(None).await
+    }
+
+    async fn with_local_role(local_role: Option<Role>) -> Self {
+        let console = Console::with_jobs().await;
+        let open = |timeout| {
+            let mut options = StoreOptions::new(console.url(), "api");
+            options.statement_timeout = timeout;
+            Store::open(&options).unwrap()
+        };
+        let (reads, writes) = (open(Duration::from_secs(2)), open(Duration::from_secs(30)));
+        let backend = Backend::new(reads, writes, local_role, "host");
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let service = TowerToHyperService::new(routes(backend));
+        tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
+        Self { console, address, _stop: stop.drop_guard() }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/api/v1{path}", self.address)
+    }
+
+    /// Creates a token with the command line, and returns its text.
+    pub(crate) async fn token(&self, name: &str, role: &str) -> String {
+        let created = self.console.json(&["tokens", "create", name, "--role", role]).await;
+        created["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a request with these headers, each a line.
+    async fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut head =
+            vec![format!("{method} /api/v1{path} HTTP/1.1"), "Connection: close".to_owned()];
+        head.extend(headers.iter().map(|&header| header.to_owned()));
+        if !body.is_empty() {
+            head.push(format!("Content-Length: {}", body.len()));
+        }
+        let request = format!("{}\r\n\r\n{body}", head.join("\r\n"));
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body = match body {
+            "" => Value::Null,
+            body => serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")),
+        };
+        Answer {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.replace("\r\n", "\n"),
+            body,
+        }
+    }
+
+    /// Sends a request with a token, and JSON unless `body` is empty.
+    pub(crate) async fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        let authorization = format!("Authorization: Bearer {token}");
+        let host = "Host: sexton.example.com";
+        let headers = [host, &authorization, "Content-Type: application/json"];
+        self.send(method, path, &headers[..if body.is_empty() { 2 } else { 3 }], body).await
+    }
+
+    pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {
+        self.ask(token, "GET", path, "").await
+    }
+}
