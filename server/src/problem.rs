@@ -1,16 +1,22 @@
 //! Refusals and failures, as `application/problem+json` (RFC 9457).
 
+use std::sync::LazyLock;
+use std::time::Instant;
+
 use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sexton_model::access::Role;
+use sexton_model::log_throttle::LogThrottle;
 use sexton_operations::error::{Conflict, InvalidRequest, NotFound, OperationError};
 use sexton_store::StoreError;
 use utoipa::ToSchema;
 
 /// When a client may come again after 503, in seconds.
 const RETRY_SECONDS: u16 = 5;
+/// One line a minute about a database that is away.
+static UNAVAILABLE: LazyLock<LogThrottle> = LazyLock::new(LogThrottle::default);
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: (HeaderName, HeaderValue) =
     (axum::http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -31,7 +37,7 @@ pub enum ProblemCode {
     Conflict,
     /// 503: the database is away, or somebody else holds a lock. Send it again after `Retry-After`.
     Unavailable,
-    /// 503: the database takes too long. Narrow the request.
+    /// 503: the database takes too long. Narrow the request, or send it again after `Retry-After`.
     TooSlow,
     /// 500: a fault of the server, which its log describes.
     Internal,
@@ -98,8 +104,21 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail)
     }
 
+    /// Names parameters of operations as fields of the body that they came in.
+    #[must_use]
+    pub fn in_body(mut self, fields: &[(&str, &str)]) -> Self {
+        for place in &mut self.errors {
+            if let Some(name) = place.parameter.take() {
+                let field = fields.iter().find(|(parameter, _)| *parameter == name);
+                let field = field.map_or(name.as_str(), |(_, field)| field);
+                place.pointer = Some(format!("/{field}"));
+            }
+        }
+        self
+    }
+
     /// 503, with when to come again.
-    fn unavailable(detail: impl Into<String>) -> Self {
+    pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Unavailable, detail)
     }
 }
@@ -124,7 +143,7 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if self.code == ProblemCode::Unavailable {
+        if matches!(self.code, ProblemCode::Unavailable | ProblemCode::TooSlow) {
             headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
         }
         response
@@ -155,6 +174,13 @@ impl From<InvalidRequest> for Problem {
 fn places(invalid: InvalidRequest) -> Vec<ProblemPlace> {
     match invalid {
         InvalidRequest::Field { field, problem } => vec![ProblemPlace::field(field, problem)],
+        InvalidRequest::JobsFile(problems) => problems
+            .into_iter()
+            .map(|problem| {
+                let line = problem.line.map(|line| line as u64);
+                ProblemPlace { line, ..ProblemPlace::general(problem.to_string()) }
+            })
+            .collect(),
         InvalidRequest::Several(all) => all
             .into_iter()
             .flat_map(|one| match one {
@@ -200,13 +226,15 @@ impl From<Conflict> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Unavailable(_) | StoreError::Refused(_) => {
-                tracing::warn!("the API cannot answer: {error}");
+            StoreError::Unavailable(_) => {
+                if UNAVAILABLE.permits(Instant::now()) {
+                    tracing::warn!("the API cannot answer: {error}");
+                }
                 Self::unavailable("the database does not answer; the server's log says more")
             }
             StoreError::TooSlow(_) => {
-                let detail =
-                    "the database takes too long for this; narrow it by job, state or time";
+                let detail = "the database takes too long for this: somebody may hold a lock. Narrow what you look for by job, state or \
+                              time, or send it again; of a change, look first whether it was made";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail)
             }
             StoreError::Data(_) => {

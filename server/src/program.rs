@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Backend;
+use crate::access::{Backend, Stores};
 use crate::api::{self, BASE_PATH};
 use crate::pings::rate_limit::RateLimit;
 use crate::pings::recorder::Recorder;
@@ -38,7 +38,8 @@ const BEAT_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest time of a statement of a request to the API that changes nothing: people look for something else after two seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections of the API: for requests that change nothing, and for the others.
+/// Connections of the API: to learn who sends a request, for requests that change nothing, and for the others.
+const CALLER_CONNECTIONS: u32 = 2;
 const READ_CONNECTIONS: u32 = 6;
 const WRITE_CONNECTIONS: u32 = 4;
 const LIMITS: Limits = Limits {
@@ -46,6 +47,7 @@ const LIMITS: Limits = Limits {
     head: Duration::from_secs(10),
     head_bytes: 16 * 1024,
     connection: Duration::from_mins(10),
+    last_answer: Duration::from_mins(1),
     keep_alive: true,
 };
 
@@ -68,9 +70,12 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     })?;
     let bound = listener.local_addr()?;
     let store = open_store(&settings, settings.db_pool_size, None)?;
-    let reads = open_store(&settings, READ_CONNECTIONS, Some(READ_TIMEOUT))?;
-    let writes = open_store(&settings, WRITE_CONNECTIONS, None)?;
-    let backend = Backend::new(reads, writes, settings.local_role, &settings.instance);
+    let backend = Backend::new(Stores {
+        callers: open_store(&settings, CALLER_CONNECTIONS, Some(READ_TIMEOUT))?,
+        reads: open_store(&settings, READ_CONNECTIONS, Some(READ_TIMEOUT))?,
+        writes: open_store(&settings, WRITE_CONNECTIONS, None)?,
+    });
+    let backend = backend.on(&settings.instance).with_local_role(settings.local_role);
     let (recorder, written) = Recorder::start(&store);
     let limit = Arc::new(RateLimit::new(settings.pings_per_minute));
     let creations = Arc::new(Semaphore::new(1));
@@ -142,12 +147,12 @@ async fn beats(
 fn open_store(
     settings: &ServerSettings,
     connections: u32,
-    statement_timeout: Option<Duration>,
+    read_timeout: Option<Duration>,
 ) -> anyhow::Result<Store> {
     let application = format!("sexton serve {}", settings.instance);
     let mut options = StoreOptions::new(settings.database_url.expose(), application);
     options.on_begin = Some(|waited| table::DB_ACQUIRE.observe([], waited));
     options.pool_size = connections;
-    options.statement_timeout = statement_timeout.unwrap_or(options.statement_timeout);
+    options.read_timeout = read_timeout;
     Ok(Store::open(&options)?)
 }

@@ -2,22 +2,19 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::HeaderMap;
 use axum::http::header::{FORWARDED, HOST, HeaderName, ORIGIN};
+use axum::http::{HeaderMap, Version};
 
-/// Headers by which proxies say that a request comes from elsewhere.
-const PROXY_HEADERS: [HeaderName; 5] = [
-    FORWARDED,
-    HeaderName::from_static("via"),
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-real-ip"),
-];
+/// Headers by which proxies say that a request comes from elsewhere, besides those that begin with [`PROXY_PREFIX`].
+const PROXY_HEADERS: [HeaderName; 3] =
+    [FORWARDED, HeaderName::from_static("via"), HeaderName::from_static("x-real-ip")];
+const PROXY_PREFIX: &str = "x-forwarded-";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Returns whether a request was made on this machine, and by nobody else's page: neither by a proxy, nor under a name that leads here
-/// (DNS rebinding), nor by a page of another site.
-pub(super) fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
+/// Returns whether a request was made on this machine, and by nobody else's page: neither by a proxy that says so, nor under a name that
+/// leads here (DNS rebinding), nor by a page of another site. Proxies that say nothing mostly speak HTTP/1.0, which no browser does; one that
+/// forwards bytes looks like a local client.
+pub(super) fn is_local(peer: IpAddr, version: Version, headers: &HeaderMap) -> bool {
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST);
     let is_same_site =
@@ -27,7 +24,10 @@ pub(super) fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
         origin.is_some() && origin == host
     });
     peer.to_canonical().is_loopback()
+        && version != Version::HTTP_10
         && !PROXY_HEADERS.iter().any(|name| headers.contains_key(name))
+        && !headers.keys().any(|name| name.as_str().starts_with(PROXY_PREFIX))
+        && headers.get_all(HOST).iter().count() == 1
         && host.is_some_and(names_this_machine)
         && is_same_site
         && is_same_origin
@@ -51,10 +51,11 @@ mod tests {
     use super::*;
 
     fn is(peer: &str, headers: &[(&str, &str)]) -> bool {
-        let headers = headers.iter().map(|(name, value)| {
-            (HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap())
-        });
-        is_local(peer.parse().unwrap(), &headers.collect())
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        is_local(peer.parse().unwrap(), Version::HTTP_11, &all)
     }
 
     #[test]
@@ -86,7 +87,10 @@ mod tests {
         ] {
             assert!(!is("127.0.0.1", &[("host", name)]), "{name}");
         }
-        for proxy in ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] {
+        let headers = [(HOST, "localhost".parse().unwrap())].into_iter().collect();
+        assert!(!is_local([127, 0, 0, 1].into(), Version::HTTP_10, &headers), "a plain proxy");
+        assert!(!is("127.0.0.1", &[host, ("host", "localhost")]), "two hosts");
+        for proxy in ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto", "x-real-ip"] {
             assert!(!is("127.0.0.1", &[host, (proxy, "10.0.0.7")]), "{proxy}");
         }
         for site in ["cross-site", "same-site"] {

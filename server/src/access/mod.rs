@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use sexton_model::access::Role;
@@ -18,27 +17,54 @@ use sexton_operations::actor::Actor;
 use sexton_operations::tokens;
 use sexton_service::http_server::Peer;
 use sexton_store::Store;
+use tokio::sync::Semaphore;
 
 use crate::problem::Problem;
 
 /// The name in the audit of requests without a token.
 const LOCAL_ACTOR: &str = "local";
+/// Requests whose tokens are looked up at the same time, the waits for a connection among them; more are refused.
+const MAX_QUESTIONS: usize = 500;
+
+/// Connections to one database, apart from each other, so that slow searches hold up no action, and neither holds up the question who
+/// sends a request. The first two end slow statements early.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// For the question who sends a request.
+    pub callers: Store,
+    /// For requests that change nothing.
+    pub reads: Store,
+    /// For the others.
+    pub writes: Store,
+}
 
 /// What requests work with. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    reads: Store,
-    writes: Store,
+    stores: Stores,
     local_role: Option<Role>,
     host: Arc<str>,
+    /// Requests that may be at that question at the same time.
+    questions: Arc<Semaphore>,
 }
 
 impl Backend {
-    /// Makes it of two pools of connections to the same database: one for requests that change nothing, which ends slow statements
-    /// early, and one for the others. Without a token, requests of this machine have the role `local_role`; `None`: they are refused.
-    /// `host` is the name of this machine, for the audit.
-    pub fn new(reads: Store, writes: Store, local_role: Option<Role>, host: &str) -> Self {
-        Self { reads, writes, local_role, host: host.into() }
+    /// Makes it of connections. Requests without a token are refused.
+    pub fn new(stores: Stores) -> Self {
+        let questions = Arc::new(Semaphore::new(MAX_QUESTIONS));
+        Self { stores, local_role: None, host: "".into(), questions }
+    }
+
+    /// Sets the name of this machine, for the audit.
+    #[must_use]
+    pub fn on(self, host: &str) -> Self {
+        Self { host: host.into(), ..self }
+    }
+
+    /// Sets what requests of this machine may do without a token.
+    #[must_use]
+    pub fn with_local_role(self, local_role: Option<Role>) -> Self {
+        Self { local_role, ..self }
     }
 }
 
@@ -98,12 +124,12 @@ impl<P> Allowed<P> {
 
     /// The database, for requests that change nothing: the server ends a statement after two seconds.
     pub fn reads(&self) -> &Store {
-        &self.backend.reads
+        &self.backend.stores.reads
     }
 
     /// The database, for requests that change something. The audit records where they come from.
     pub fn writes(&self) -> Store {
-        self.backend.writes.from_place(self.actor.origin.as_deref().unwrap_or_default())
+        self.backend.stores.writes.from_place(self.actor.origin.as_deref().unwrap_or_default())
     }
 }
 
@@ -112,7 +138,7 @@ impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
 
     async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, Problem> {
         let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
-        let caller = identify(&parts.headers, peer, backend).await?;
+        let caller = identify(parts, peer, backend).await?;
         if caller.role < P::ROLE {
             return Err(Problem::forbidden(&caller.name, caller.role, P::ROLE));
         }
@@ -122,20 +148,23 @@ impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
             host: backend.host.to_string(),
             process_id: std::process::id(),
             origin,
-            is_interactive: false,
+            // So the audit has a trigger with a key, too.
+            is_interactive: true,
         };
         Ok(Self { caller, actor, backend: backend.clone(), permission: PhantomData })
     }
 }
 
 async fn identify(
-    headers: &HeaderMap,
+    parts: &Parts,
     peer: Option<SocketAddr>,
     backend: &Backend,
 ) -> Result<Caller, Problem> {
+    let headers = &parts.headers;
+    let is_local = |peer: SocketAddr| local::is_local(peer.ip(), parts.version, headers);
     let Some(authorization) = headers.get(AUTHORIZATION) else {
         return match backend.local_role {
-            Some(role) if peer.is_some_and(|peer| local::is_local(peer.ip(), headers)) => {
+            Some(role) if peer.is_some_and(is_local) => {
                 Ok(Caller { name: LOCAL_ACTOR.to_owned(), role })
             }
             _ => Err(Problem::unauthenticated("send a token, as `Authorization: Bearer sxt_…`")),
@@ -147,7 +176,10 @@ async fn identify(
             "write `Authorization: Bearer sxt_…`, and nothing else",
         ));
     };
-    let accepted = tokens::accept(&backend.reads, text).await?;
+    let Ok(_question) = backend.questions.try_acquire() else {
+        return Err(Problem::unavailable("too many requests come at the same time"));
+    };
+    let accepted = tokens::accept(&backend.stores.callers, &backend.stores.writes, text).await?;
     let Some(accepted) = accepted else {
         return Err(Problem::unauthenticated("the token is unknown, expired or revoked"));
     };

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use sexton_operations::bulks::control::{self, BulkDetails};
 use sexton_operations::paging::Page;
+use sexton_operations::secrets::mask_bulk;
 use sexton_store::bulk::Bulk;
 
 use super::extract::{Body, Path, Query};
@@ -19,7 +20,9 @@ pub async fn list(
     allowed: Allowed<Viewer>,
     Query(PageParameters { limit, cursor }): Query<PageParameters>,
 ) -> Result<Json<Page<Bulk>>, Problem> {
-    Ok(Json(control::list(allowed.reads(), cursor.as_deref(), limit.get()).await?))
+    let mut page = control::list(allowed.reads(), cursor.as_deref(), limit.get()).await?;
+    page.items.iter_mut().for_each(mask_bulk);
+    Ok(Json(page))
 }
 
 /// Shows a bulk, with the first executions that refused.
@@ -30,7 +33,9 @@ pub async fn show(
     allowed: Allowed<Viewer>,
     Path(id): Path<i64>,
 ) -> Result<Json<BulkDetails>, Problem> {
-    Ok(Json(control::show(allowed.reads(), id).await?))
+    let mut details = control::show(allowed.reads(), id).await?;
+    mask_bulk(&mut details.bulk);
+    Ok(Json(details))
 }
 
 /// Stops a bulk: what is done stays done, and the rest is left as it is.

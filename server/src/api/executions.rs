@@ -1,17 +1,19 @@
 //! Executions.
 
 use axum::Json;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sexton_model::id::ExecutionId;
+use sexton_model::output::Output;
 use sexton_model::state::State;
 use sexton_operations::executions::cancel;
 use sexton_operations::executions::details::{self, ExecutionDetails};
 use sexton_operations::executions::list;
+use sexton_operations::executions::output::{WrittenOutput, read as read_output};
 use sexton_operations::paging::Page;
 use sexton_store::executions::Execution;
 use sexton_store::operator::Cancelled;
 use sexton_store::status;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
@@ -86,4 +88,41 @@ pub async fn cancel(
     let (execution, reason) = (ExecutionId::new(id), reason.as_deref());
     let done = cancel::cancel(&store, execution, allowed.actor(), reason).await?;
     Ok(Json(CancelledExecution { id, ended: done == Cancelled::Immediately }))
+}
+
+/// Which attempt's output to show.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShowOutput {
+    /// The attempt's number; the last one if absent.
+    attempt: Option<i32>,
+}
+
+/// What an attempt wrote.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AttemptOutput {
+    /// The execution.
+    execution_id: Uuid,
+    /// The attempt's number.
+    number: i32,
+    /// How it ended; absent: it runs.
+    outcome: Option<String>,
+    /// What is kept of it; absent: it wrote nothing.
+    output: Option<Output>,
+}
+
+/// Shows what an attempt wrote.
+#[utoipa::path(get, path = "/executions/{id}/output", tag = "executions", operation_id = "show_output",
+    extensions(("x-role" = json!("viewer"))),
+    params(("id" = Uuid, Path, description = "The execution's id."), ShowOutput),
+    responses((status = 200, description = "The output.", body = AttemptOutput)))]
+pub async fn output(
+    allowed: Allowed<Viewer>,
+    Path(id): Path<Uuid>,
+    Query(ShowOutput { attempt }): Query<ShowOutput>,
+) -> Result<Json<AttemptOutput>, Problem> {
+    let WrittenOutput { number, outcome, output } =
+        read_output(allowed.reads(), id, attempt).await?;
+    Ok(Json(AttemptOutput { execution_id: id, number, outcome, output }))
 }

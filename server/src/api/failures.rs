@@ -79,6 +79,7 @@ pub struct RequeueFailure {
     #[schema(minimum = 1)]
     attempt: Option<i32>,
     /// Reason, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
     reason: Option<String>,
 }
 

@@ -69,6 +69,7 @@ pub struct RemarkGroup {
     /// The decision.
     state: Option<GroupDecision>,
     /// The reason of the decision, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
     reason: Option<String>,
     /// A note for the next reader; an empty text removes it.
     note: Option<String>,
@@ -99,6 +100,9 @@ pub async fn remark(
     let RemarkGroup { state, reason, note } = &request;
     let remark = match (state, note) {
         (Some(state), None) => Remark::Decide(*state, reason.as_deref()),
+        (None, Some(_)) if reason.is_some() => {
+            return Err(problem_of_field("/reason", "goes with state; a note speaks for itself"));
+        }
         (None, Some(note)) => Remark::Note(note),
         _ => return Err(problem_of_field("/state", "send either state or note")),
     };

@@ -78,7 +78,8 @@ async fn act(
     reason: Option<&str>,
 ) -> Result<Json<Incident>, Problem> {
     let store = allowed.writes();
-    Ok(Json(incidents::act(&store, id, request, allowed.actor(), reason, None).await?))
+    let acted = incidents::act(&store, id, request, allowed.actor(), reason, None).await;
+    acted.map(Json).map_err(|error| Problem::from(error).in_body(&[("for", "for_s")]))
 }
 
 /// Takes an incident on: no reminders and no escalation any more.
@@ -102,6 +103,7 @@ pub struct SilenceIncident {
     #[schema(minimum = 1, maximum = 31_622_400)]
     for_s: u64,
     /// Reason, recorded in the audit.
+    #[serde(deserialize_with = "super::required_reason")]
     reason: String,
 }
 

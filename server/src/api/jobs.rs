@@ -9,6 +9,7 @@ use sexton_operations::jobs::details::{self, JobDetails, ListedJob};
 use sexton_operations::jobs::pause;
 use sexton_operations::jobs::trigger::{self, TriggerRequest};
 use sexton_operations::paging::Page;
+use sexton_operations::secrets::mask_job;
 use sexton_store::jobs::JobFilter;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -61,7 +62,9 @@ pub async fn list(
     });
     let filter = JobFilter { names: None, containing: contains, status, after: None };
     let reads = allowed.reads();
-    Ok(Json(details::list(reads, filter, deleted, cursor.as_deref(), limit.get()).await?))
+    let mut page = details::list(reads, filter, deleted, cursor.as_deref(), limit.get()).await?;
+    page.items.iter_mut().for_each(|listed| mask_job(&mut listed.job));
+    Ok(Json(page))
 }
 
 /// Shows a job, with its next firings and its recent past.
@@ -72,7 +75,9 @@ pub async fn show(
     allowed: Allowed<Viewer>,
     Path(name): Path<String>,
 ) -> Result<Json<JobDetails>, Problem> {
-    Ok(Json(details::show(allowed.reads(), &name).await?))
+    let mut details = details::show(allowed.reads(), &name).await?;
+    mask_job(&mut details.job);
+    Ok(Json(details))
 }
 
 /// A job that was paused.
@@ -135,6 +140,7 @@ pub struct TriggerJob {
     /// The caller's own key: what is sent twice with one key runs once.
     key: Option<String>,
     /// Reason, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
     reason: Option<String>,
 }
 

@@ -5,13 +5,17 @@
 //! form.
 
 pub mod bulks;
+pub mod channels;
+pub mod enqueue;
 pub mod executions;
 pub mod extract;
 pub mod failures;
 mod filtered;
 pub mod groups;
 pub mod incidents;
+pub mod job_files;
 pub mod jobs;
+pub mod ledger;
 pub mod me;
 pub mod monitors;
 pub mod openapi;
@@ -19,15 +23,16 @@ mod parameters;
 pub mod platform;
 pub mod tokens;
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::header::{CACHE_CONTROL, HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Json, Router};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -35,6 +40,7 @@ use utoipa_axum::routes;
 
 pub use self::parameters::{
     Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, problem_of_field,
+    problem_of_parameter, reason, required_reason,
 };
 use crate::access::Backend;
 use crate::problem::{Problem, ProblemCode};
@@ -45,6 +51,8 @@ pub const BASE_PATH: &str = "/api/v1";
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// Longest time of a request, that of a body included.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// Requests that are answered at the same time; others wait. A page of large params may have tens of megabytes.
+static TURNS: Semaphore = Semaphore::const_new(32);
 const NO_REFERRER: (HeaderName, HeaderValue) =
     (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
 
@@ -55,13 +63,17 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(jobs::list))
-        .routes(routes!(jobs::show))
+        .routes(routes!(jobs::show, job_files::delete))
+        .routes(routes!(job_files::apply))
+        .routes(routes!(ledger::firings))
+        .routes(routes!(enqueue::enqueue))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::trigger))
         .routes(routes!(executions::list))
         .routes(routes!(executions::show))
         .routes(routes!(executions::cancel))
+        .routes(routes!(executions::output))
         .routes(routes!(failures::list))
         .routes(routes!(failures::show))
         .routes(routes!(failures::requeue))
@@ -80,6 +92,8 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(incidents::silence))
         .routes(routes!(incidents::unsilence))
         .routes(routes!(incidents::resolve))
+        .routes(routes!(channels::list))
+        .routes(routes!(channels::test))
         .routes(routes!(monitors::list))
         .routes(routes!(monitors::list_checks))
         .routes(routes!(monitors::show_check))
@@ -104,19 +118,28 @@ pub fn description() -> OpenApi {
 pub fn routes(backend: Backend) -> Router {
     let (router, description) = described();
     let path = format!("{BASE_PATH}/openapi.json");
-    let document: Arc<OpenApi> = description.into();
+    // Once for all requests.
+    let document = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
+    let document = move || async move { ([(CONTENT_TYPE, "application/json")], document) };
     router
         .with_state(backend)
-        .route(&path, axum::routing::get(move || async move { Json(document) }))
+        .route(&path, axum::routing::get(document))
+        .route(BASE_PATH, axum::routing::any(not_found))
+        .route(&format!("{BASE_PATH}/"), axum::routing::any(not_found))
         .route(&format!("{BASE_PATH}/{{*path}}"), axum::routing::any(not_found))
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn(guarded))
 }
 
-/// Limits the time of a request, and forbids everybody on the way to keep or to guess at its answer.
+/// Limits the number of requests at the same time and the time of each, and forbids everybody on the way to keep or to guess at its answer.
 async fn guarded(request: Request, next: Next) -> Response {
-    let answered = timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    let answering = async {
+        // It is never closed.
+        let _turn = TURNS.acquire().await;
+        next.run(request).await
+    };
+    let answered = timeout(REQUEST_TIMEOUT, answering).await;
     let mut response = answered.unwrap_or_else(|_| {
         let detail = "the request took more than 60 s; whether it changed anything is unknown";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail).into_response()

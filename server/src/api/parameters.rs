@@ -37,12 +37,36 @@ impl<'de> Deserialize<'de> for PageSize {
     }
 }
 
+/// Longest reason, in bytes.
+const MAX_REASON_BYTES: usize = 2_000;
+
+/// Reads a reason that need not be given.
+pub fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    if text.as_ref().is_some_and(|text| text.len() > MAX_REASON_BYTES || text.contains('\0')) {
+        return Err(de::Error::custom(format!(
+            "a reason has at most {MAX_REASON_BYTES} bytes, none of them U+0000"
+        )));
+    }
+    Ok(text)
+}
+
+/// Reads a reason that must be given.
+pub fn required_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = reason(deserializer)?.unwrap_or_default();
+    if text.trim().is_empty() {
+        return Err(de::Error::custom("is empty: those who read it must learn why"));
+    }
+    Ok(text)
+}
+
 /// A reason, in the query.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reason {
     /// Reason, recorded in the audit.
+    #[serde(deserialize_with = "reason")]
     pub reason: Option<String>,
 }
 
@@ -51,6 +75,7 @@ pub struct Reason {
 #[serde(deny_unknown_fields, default)]
 pub struct ReasonBody {
     /// Reason, recorded in the audit.
+    #[serde(deserialize_with = "reason")]
     pub reason: Option<String>,
 }
 
@@ -59,6 +84,7 @@ pub struct ReasonBody {
 #[serde(deny_unknown_fields)]
 pub struct RequiredReason {
     /// Reason, recorded in the audit.
+    #[serde(deserialize_with = "required_reason")]
     pub reason: String,
 }
 
@@ -85,4 +111,10 @@ pub struct PageParameters {
 pub fn problem_of_field(pointer: &str, detail: &str) -> Problem {
     let (pointer, detail) = (Some(pointer.to_owned()), detail.to_owned());
     Problem::invalid(ProblemPlace { pointer, parameter: None, line: None, detail })
+}
+
+/// Refuses a request for a parameter of its path or query.
+pub fn problem_of_parameter(name: &str, detail: &str) -> Problem {
+    let (parameter, detail) = (Some(name.to_owned()), detail.to_owned());
+    Problem::invalid(ProblemPlace { pointer: None, parameter, line: None, detail })
 }

@@ -26,6 +26,7 @@ pub struct CreateToken {
     #[schema(minimum = 1, maximum = 315_360_000)]
     pub valid_for_s: Option<u64>,
     /// Reason, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
     pub reason: Option<String>,
 }
 
@@ -42,7 +43,7 @@ pub struct CreatedToken {
 
 /// Lists tokens, without their secrets.
 ///
-/// Those that are not revoked by name, and then the revoked ones, the latest first.
+/// Those that are accepted by name, and then the others, the latest revoked first.
 #[utoipa::path(get, path = "/tokens", tag = "access", operation_id = "list_tokens", extensions(("x-role" = json!("admin"))),
     responses((status = 200, description = "The tokens.", body = Items<Token>)))]
 pub async fn list(allowed: Allowed<Admin>) -> Result<Json<Items<Token>>, Problem> {
@@ -60,7 +61,9 @@ pub async fn create(
     let CreateToken { name, role, valid_for_s, reason } = new;
     let (valid_for, reason) = (valid_for_s.map(Duration::from_secs), reason.as_deref());
     let store = allowed.writes();
-    let token = tokens::create(&store, &name, role, valid_for, allowed.actor(), reason).await?;
+    let created = tokens::create(&store, &name, role, valid_for, allowed.actor(), reason).await;
+    let in_body = |error| Problem::from(error).in_body(&[("valid_for", "valid_for_s")]);
+    let token = created.map_err(in_body)?;
     Ok((StatusCode::CREATED, Json(CreatedToken { name, role, token })))
 }
 

@@ -122,6 +122,7 @@ pub struct Missing {
 
 /// The kept output of one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Output {
     /// The kept lines: the head, then the tail.
     pub lines: Vec<Line>,

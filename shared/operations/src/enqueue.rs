@@ -12,7 +12,7 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
-use crate::error::{InvalidRequest, OperationError};
+use crate::error::{Conflict, InvalidRequest, OperationError};
 use crate::{execution_ids, job_names};
 
 /// The longest period of a key, and the farthest that an execution can be enqueued ahead.
@@ -57,8 +57,8 @@ pub fn parse_unique_for(text: &str) -> Result<UniqueFor, String> {
 ///
 /// # Errors
 ///
-/// [`NotFound::Job`](crate::error::NotFound::Job), [`InvalidRequest`] for an invalid argument;
-/// [`OperationError::Failed`] for a job that is paused or deleted.
+/// [`NotFound::Job`](crate::error::NotFound::Job), [`InvalidRequest`] for an invalid argument; [`Conflict`] for a job that is
+/// paused or deleted.
 pub async fn enqueue(
     store: &Store,
     job: &str,
@@ -167,6 +167,9 @@ async fn refused(store: &Store, job: &str, error: Error) -> OperationError {
         Error::UnknownJob(_) => job_names::missing(store, job).await,
         Error::InvalidArgument(refusal) | Error::InvalidParams(refusal) => {
             InvalidRequest::Other(refusal.detail.unwrap_or(refusal.message)).into()
+        }
+        error @ (Error::PausedJob(_) | Error::DeletedJob(_)) => {
+            Conflict::Other(error.to_string()).into()
         }
         error => failed(error),
     }

@@ -62,6 +62,7 @@ impl FiringSelector {
 
 /// A part of a job's ledger.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ExplainedFirings))]
 pub struct Answer {
     /// The job's name.
     pub job_name: String,
@@ -89,6 +90,7 @@ pub struct Answer {
 
 /// A firing and its disposition.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExplainedFiring {
     /// Its nominal time.
     pub scheduled_for: DateTime<Utc>,
@@ -118,6 +120,7 @@ pub struct ExplainedFiring {
 /// A summary of an execution; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutionSummary {
     pub id: Uuid,
     pub state: String,
@@ -137,6 +140,7 @@ pub struct ExecutionSummary {
 
 /// An instant that is no firing.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NotFiring {
     /// What it is, in a word.
     pub disposition: &'static str,

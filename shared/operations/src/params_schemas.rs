@@ -26,6 +26,7 @@ const MAX_MISMATCH_CHARS: usize = 400;
 
 /// A place at which params do not match.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SchemaMismatch {
     /// JSON Pointer into the params; `/`: the params themselves.
     pub at: String,
@@ -142,6 +143,7 @@ impl ParamsSchemas {
 
 /// A place at which the params of a job in a file do not match.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobMismatch {
     /// The job's name.
     pub job: String,

@@ -1,8 +1,11 @@
 //! Masks secrets in rows for display, by the rule of [`mask_secrets`]. Stored rows and the values that tasks receive
 //! are not masked.
 
-use sexton_model::failures::mask_secrets;
+use serde_json::Value;
+use sexton_model::failures::{MASK, is_secret, mask_secrets};
+use sexton_store::bulk::Bulk;
 use sexton_store::executions::Execution;
+use sexton_store::jobs::Job;
 use sexton_store::operator::OperatorAction;
 
 /// Masks the params of executions.
@@ -17,5 +20,23 @@ pub fn mask_actions(actions: &mut [OperatorAction]) {
     for action in actions {
         action.before = action.before.as_ref().map(mask_secrets);
         action.after = action.after.as_ref().map(mask_secrets);
+    }
+}
+
+/// Masks what a job's definition gives to its executions, the members of its flow, and its heartbeat.
+pub fn mask_job(job: &mut Job) {
+    job.params = mask_secrets(&job.params);
+    job.flow = job.flow.as_ref().map(mask_secrets);
+    job.heartbeat = job.heartbeat.as_ref().map(mask_secrets);
+}
+
+/// Masks the values of params by which a bulk selects.
+pub fn mask_bulk(bulk: &mut Bulk) {
+    let conditions = bulk.selector.pointer_mut("/filter/params").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let names = condition["path"].as_array().into_iter().flatten();
+        if names.filter_map(Value::as_str).any(is_secret) {
+            condition["value"] = Value::from(MASK);
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
 
 /// The longest time for which a token may be accepted.
 pub const MAX_VALIDITY: Duration = Duration::from_hours(3_650 * 24);
-/// Most tokens in a list: all that may be accepted, and as many that are revoked.
+/// Most tokens in a list: all that are accepted, and as many others.
 const MAX_LISTED: i64 = 2 * MAX_TOKENS as i64;
 /// Random bytes of an id, and of a secret.
 const ID_BYTES: usize = 8;
@@ -60,7 +60,7 @@ pub async fn create(
     Err(Conflict::Other(refused).into())
 }
 
-/// Lists tokens: those that are not revoked by name, and then the revoked ones, the latest first.
+/// Lists tokens: those that are accepted by name, and then the others, the latest revoked first.
 ///
 /// # Errors
 ///
@@ -86,14 +86,26 @@ pub async fn revoke(
     Err(NotFound::Token(name.to_owned()).into())
 }
 
-/// Returns whom a token belongs to, and records that it was used; `None`: it is not accepted.
+/// Returns whom a token belongs to; `None`: it is not accepted. Its use is recorded beside, by `writes`, and nobody waits for that.
 ///
 /// # Errors
 ///
 /// Those of the database.
-pub async fn accept(store: &Store, text: &str) -> Result<Option<AcceptedToken>, StoreError> {
+pub async fn accept(
+    store: &Store,
+    writes: &Store,
+    text: &str,
+) -> Result<Option<AcceptedToken>, StoreError> {
     let Some(TokenText { id, secret }) = TokenText::parse(text) else { return Ok(None) };
-    tokens::accept(store, id, &hash(secret), None).await
+    let accepted = tokens::accept(store, id, &hash(secret), None).await?;
+    if accepted.as_ref().is_some_and(|token| token.is_use_new) {
+        let (writes, id) = (writes.clone(), id.to_owned());
+        tokio::spawn(async move {
+            // The next request records it if this does not.
+            let _ = tokens::record_use(&writes, &id, None).await;
+        });
+    }
+    Ok(accepted)
 }
 
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], OperationError> {

@@ -40,6 +40,7 @@ const LIMITS: Limits = Limits {
     head: Duration::from_secs(3),
     head_bytes: 8192,
     connection: Duration::from_secs(5),
+    last_answer: Duration::from_secs(5),
     keep_alive: false,
 };
 

@@ -27,8 +27,10 @@ pub struct Limits {
     pub head: Duration,
     /// Longest head, in bytes; 8192 or more.
     pub head_bytes: usize,
-    /// Age at which a connection ends.
+    /// Age at which a connection ends, when the request that has begun is answered.
     pub connection: Duration,
+    /// Longest time for that answer, and for the one after `stopping`.
+    pub last_answer: Duration,
     /// Whether a connection may bring several requests.
     pub keep_alive: bool,
 }
@@ -97,15 +99,13 @@ where
         .keep_alive(limits.keep_alive)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    let answered = async {
-        tokio::select! {
-            _ = connection.as_mut() => {}
-            () = stopping.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
-            }
-        }
-    };
     // Errors of clients are ignored: nothing is lost, and no action here helps.
-    let _ = tokio::time::timeout(limits.connection, answered).await;
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = stopping.cancelled() => {}
+        () = tokio::time::sleep(limits.connection) => {}
+    }
+    // The request that has begun is answered: its client could not know what became of it.
+    connection.as_mut().graceful_shutdown();
+    let _ = tokio::time::timeout(limits.last_answer, connection).await;
 }

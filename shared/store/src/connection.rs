@@ -42,6 +42,9 @@ pub struct StoreOptions {
     pub acquire_timeout: Duration,
     /// How long a statement may run before the server ends it.
     pub statement_timeout: Duration,
+    /// A shorter limit for the statements of the pool, set after the connection was checked: a pooler that drops the settings of
+    /// start-up has those of the role, which are the same for all programs.
+    pub read_timeout: Option<Duration>,
     /// The operator's origin for the audit: host, process, terminal.
     pub from_where: Option<String>,
     /// Called after each begin of a transaction, with how long it took: the wait for a connection, and the BEGIN.
@@ -58,6 +61,7 @@ impl StoreOptions {
             pool_size: 10,
             acquire_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
+            read_timeout: None,
             from_where: None,
             on_begin: None,
         }
@@ -106,11 +110,17 @@ impl Store {
             None => connect.clone(),
         };
         let settings = options.settings();
+        let read_timeout = options.read_timeout;
         let pool = PgPoolOptions::new()
             .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
-            .after_connect(move |connection, _| Box::pin(check_connection(settings, connection)))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    check_connection(settings, connection).await?;
+                    set_read_timeout(read_timeout, connection).await
+                })
+            })
             .before_acquire(|connection, about| {
                 let rested = about.idle_for >= PING_AFTER_IDLE;
                 Box::pin(async move {
@@ -240,6 +250,19 @@ async fn check_connection(
     connection: &mut PgConnection,
 ) -> Result<(), sqlx::Error> {
     settings.check(connection).await.map(drop)
+}
+
+async fn set_read_timeout(
+    limit: Option<Duration>,
+    connection: &mut PgConnection,
+) -> Result<(), sqlx::Error> {
+    if let Some(limit) = limit {
+        sqlx::query("-- set_read_timeout\nSELECT set_config('statement_timeout', $1, false)")
+            .bind(limit.as_millis().to_string())
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Checks a connection that comes back, and one that is taken after a rest. The pool itself checks too, but waits

@@ -70,6 +70,8 @@ pub struct AcceptedToken {
     pub name: String,
     /// What it may do; `None`: a role of a newer version, which this one does not know.
     pub role: Option<Role>,
+    /// Whether it was not used within the last minute, as far as its row says.
+    pub is_use_new: bool,
 }
 
 /// Creates a token, and records that in the audit.
@@ -132,7 +134,7 @@ pub async fn create(
     Ok(TokenCreation::Created)
 }
 
-/// Lists tokens: those that are not revoked by name, and then the revoked ones, the latest first; at most `limit`.
+/// Lists tokens: those that are accepted by name, and then the others, the latest revoked first; at most `limit`.
 ///
 /// # Errors
 ///
@@ -142,7 +144,8 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<Token>, StoreError> {
         Token,
         "-- list_tokens
         SELECT id, name, role, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by
-        FROM sexton.tokens ORDER BY revoked_at DESC NULLS FIRST, name LIMIT $1",
+        FROM sexton.tokens
+        ORDER BY revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false), revoked_at DESC NULLS FIRST, name LIMIT $1",
         limit
     )
     .fetch_all(store.with_timeout())
@@ -188,8 +191,8 @@ pub async fn revoke(
     Ok(true)
 }
 
-/// Returns whom the token with this id and hash belongs to, and records that it was used; `None`: it is not accepted. The hash is of
-/// 256 random bits, so the time of its comparison helps nobody to guess it.
+/// Returns whom the token with this id and hash belongs to; `None`: it is not accepted. Writes nothing, so that people can look while the
+/// database takes no writes. The hash is of 256 random bits, so the time of its comparison helps nobody to guess it.
 ///
 /// # Errors
 ///
@@ -202,22 +205,40 @@ pub async fn accept(
 ) -> Result<Option<AcceptedToken>, StoreError> {
     let row = sqlx::query!(
         r#"-- accept_token
-        WITH t AS MATERIALIZED (
-            SELECT id, name, role, last_used_at, coalesce($3, now()) AS at FROM sexton.tokens
-            WHERE id = $1 AND secret_hash = $2 AND revoked_at IS NULL
-              AND (expires_at IS NULL OR expires_at > coalesce($3, now()))),
-        used AS (
-            -- To the minute, so that a busy token is not a row of many versions. One that another request records is skipped.
-            UPDATE sexton.tokens SET last_used_at = t.at FROM t
-            WHERE tokens.id IN (
-                SELECT o.id FROM sexton.tokens o, t WHERE o.id = t.id
-                  AND (t.last_used_at IS NULL OR t.last_used_at <= t.at - interval '1 minute') FOR UPDATE OF o SKIP LOCKED))
-        SELECT name, role FROM t"#,
+        SELECT name, role, coalesce(last_used_at <= coalesce($3, now()) - interval '1 minute', true) AS "is_use_new!"
+        FROM sexton.tokens
+        WHERE id = $1 AND secret_hash = $2 AND revoked_at IS NULL
+          AND (expires_at IS NULL OR expires_at > coalesce($3, now()))"#,
         id,
         secret_hash.as_slice(),
         now
     )
     .fetch_optional(store.with_timeout())
     .await?;
-    Ok(row.map(|row| AcceptedToken { name: row.name, role: Role::parse(&row.role) }))
+    Ok(row.map(|row| AcceptedToken {
+        name: row.name,
+        role: Role::parse(&row.role),
+        is_use_new: row.is_use_new,
+    }))
+}
+
+/// Records that a token is used, to the minute, so that a busy one is not a row of many versions. A row that another transaction has
+/// locked is skipped.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub async fn record_use(store: &Store, id: &str, now: Now) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- record_token_use
+        UPDATE sexton.tokens SET last_used_at = coalesce($2, now()) WHERE id IN (
+            SELECT id FROM sexton.tokens
+            WHERE id = $1 AND coalesce(last_used_at <= coalesce($2, now()) - interval '1 minute', true)
+            FOR UPDATE SKIP LOCKED)",
+        id,
+        now
+    )
+    .execute(store.with_timeout())
+    .await?;
+    Ok(())
 }

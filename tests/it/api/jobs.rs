@@ -61,3 +61,21 @@ async fn a_job_is_triggered_once_for_each_key_paused_and_resumed() {
     assert_eq!(cancelled, json!({"id": id, "ended": true}));
     post(&format!("/executions/{id}/cancel"), "").await.expect(409);
 }
+
+#[tokio::test]
+async fn what_looks_like_a_secret_in_a_job_is_masked() {
+    let f = Fixture::new().await;
+    let token = f.token("watch", "viewer").await;
+    let file = f.console.file(
+        "secret.toml",
+        "[[job]]\nname = \"a.secret\"\ntask = \"work\"\nparams = { api_token = \"hunter2\", order = 7 }\n",
+    );
+    f.console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
+    f.console.run(&["jobs", "trigger", "a.secret"]).await.expect(0);
+    for path in ["/jobs", "/jobs/a.secret", "/executions", "/audit"] {
+        let answer = f.get(&token, path).await.expect(200).to_string();
+        assert!(!answer.contains("hunter2"), "{path}: {answer}");
+    }
+    let shown = f.get(&token, "/jobs/a.secret").await.expect(200);
+    assert_eq!(shown["params"], json!({"api_token": "***", "order": 7}));
+}

@@ -3,6 +3,7 @@
 mod access;
 mod description;
 mod failures;
+mod job_files;
 mod jobs;
 mod platform;
 mod problems;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use sexton_model::access::Role;
-use sexton_server::access::Backend;
+use sexton_server::access::{Backend, Stores};
 use sexton_server::api::routes;
 use sexton_service::http_server::{Limits, accept};
 use sexton_store::{Store, StoreOptions};
@@ -29,6 +30,7 @@ const LIMITS: Limits = Limits {
     head: Duration::from_secs(10),
     head_bytes: 16 * 1024,
     connection: Duration::from_mins(10),
+    last_answer: Duration::from_mins(1),
     keep_alive: true,
 };
 
@@ -66,13 +68,14 @@ impl Fixture {
 
     async fn with_local_role(local_role: Option<Role>) -> Self {
         let console = Console::with_jobs().await;
-        let open = |timeout| {
+        let open = |read_timeout| {
             let mut options = StoreOptions::new(console.url(), "api");
-            options.statement_timeout = timeout;
+            options.read_timeout = read_timeout;
             Store::open(&options).unwrap()
         };
-        let (reads, writes) = (open(Duration::from_secs(2)), open(Duration::from_secs(30)));
-        let backend = Backend::new(reads, writes, local_role, "host");
+        let short = Some(Duration::from_secs(2));
+        let stores = Stores { callers: open(short), reads: open(short), writes: open(None) };
+        let backend = Backend::new(stores).on("host").with_local_role(local_role);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();

@@ -1,12 +1,14 @@
 //! Checks on a real PostgreSQL, with the clock stepped; no time passes.
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
 use sexton_model::check::PingKind;
 use sexton_operations::pings::key_hash;
 use sexton_scheduler::alerts::check_monitors::CheckMonitors;
 use sexton_scheduler::alerts::monitor_round::MonitorReport;
 use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_scheduler::maintenance::ping_trimmer::PingTrimmer;
+use sexton_server::pings::recorder::Recorder;
 use sexton_store::checks::define::{CheckAction, act, apply};
 use sexton_store::checks::judging::{CheckRound, take_wakeups};
 use sexton_store::checks::record::{Creation, NewPing, PingTarget, create, record};
@@ -118,6 +120,28 @@ async fn a_reported_failure_is_found_in_the_next_round_by_one_of_two_schedulers(
     assert_eq!(f.incidents().await, ["failed open 1"]);
     let detail: String = f.number("SELECT detail FROM sexton.incidents").await;
     assert!(detail.ends_with("disk full"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_ping_whose_client_does_not_wait_is_recorded() {
+    let f = Fixture::new(HOURLY).await;
+    let id = f.number("SELECT id FROM sexton.checks").await;
+    let (recorder, written) = Recorder::start(f.db.store());
+    let ping = NewPing {
+        target: PingTarget::Id(id),
+        kind: PingKind::Success,
+        exit_code: None,
+        rid: None,
+        body: None,
+        agent: None,
+    };
+    // It is accepted, and its client goes before a writer has had its turn.
+    for _ in 0..3 {
+        assert!(recorder.record(ping.clone()).now_or_never().is_none());
+    }
+    drop(recorder);
+    written.await;
+    assert_eq!(f.number::<i64>("SELECT count(*) FROM sexton.pings").await, 3);
 }
 
 #[tokio::test]

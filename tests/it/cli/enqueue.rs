@@ -69,7 +69,7 @@ async fn what_cannot_be_enqueued_is_refused_with_the_remedy() {
     }
     platform.sexton(&["jobs", "pause", JOB, "--reason", "month end"]).await;
     let paused = platform.sexton(&["enqueue", JOB]).await;
-    assert_eq!(paused.status.code(), Some(1));
+    assert_eq!(paused.status.code(), Some(4));
     assert!(
         paused.stderr.contains("is paused") && paused.stderr.contains("sexton jobs resume"),
         "{paused}"

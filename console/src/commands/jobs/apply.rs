@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
 use sexton_model::jobs_file::Problem;
-use sexton_operations::jobs::apply::{ApplyOptions, apply};
-use sexton_operations::jobs::files::{AmbiguousDays, JobsFiles};
-use sexton_operations::params_schemas::{JobMismatch, validate_jobs};
+use sexton_operations::jobs::apply::{AppliedJobs, ApplyOptions, apply};
+use sexton_operations::jobs::files::JobsFiles;
+use sexton_operations::params_schemas::validate_jobs;
 use sexton_store::jobs::Applied;
 
 use super::Apply;
@@ -18,8 +17,6 @@ use crate::show::{line, lines};
 
 /// The most jobs of a kind that are named to people.
 const MAX_NAMED: usize = 50;
-/// The most jobs with two meanings in `--json`.
-const MAX_AMBIGUOUS: usize = 1_000;
 /// The most characters of one change.
 const MAX_CHANGE_CHARS: usize = 300;
 
@@ -53,7 +50,8 @@ pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Fail
     }
     let applied = apply(dry_run).await?;
     if session.out.is_json() {
-        return session.out.document(&document(&applied, &mismatches, &ambiguous, dry_run));
+        let document = AppliedJobs::new(applied, mismatches, ambiguous, dry_run);
+        return session.out.document(&document);
     }
     render(&applied, dry_run, session)?;
     warn(&problems);
@@ -79,41 +77,6 @@ fn warn(problems: &[Problem]) {
     if problems.len() > MAX_NAMED {
         eprintln!("sexton: warning: … and {} more", problems.len() - MAX_NAMED);
     }
-}
-
-fn document(
-    applied: &Applied,
-    mismatches: &[JobMismatch],
-    ambiguous: &[AmbiguousDays],
-    dry_run: bool,
-) -> Value {
-    let changed = applied.changed.iter().map(|job| {
-        let changes = job
-            .changes
-            .iter()
-            .map(|change| (change.field.to_owned(), json!({"from": change.from, "to": change.to})));
-        json!({"name": job.name, "changes": changes.collect::<Map<_, _>>()})
-    });
-    json!({
-        "dry_run": dry_run,
-        "created": applied.created,
-        "changed": changed.collect::<Value>(),
-        "unchanged": applied.unchanged,
-        "paused": applied.paused,
-        "still_paused": applied.still_paused,
-        "not_paused": applied.not_paused,
-        "schema_mismatches": mismatches,
-        "ambiguous_days": ambiguous.iter().take(MAX_AMBIGUOUS).map(ambiguity).collect::<Vec<_>>(),
-    })
-}
-
-fn ambiguity(AmbiguousDays { job, meanings, .. }: &AmbiguousDays) -> Value {
-    json!({
-        "job": job,
-        "in_force": meanings.in_force,
-        "both": meanings.both,
-        "either": meanings.either,
-    })
 }
 
 fn render(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use crate::text_enum::text_enum;
 /// the rule changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum DayRule {
     /// A day fires if both fields select it, as in Spring.
     Both,

@@ -1,14 +1,24 @@
 //! Makes the database's jobs match the files: all of them or, on any error, none.
 
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sexton_model::cron::DayRule;
 use sexton_model::id::JobId;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, Applied, ApplyError};
 use uuid::Uuid;
 
-use super::files::JobsFiles;
+use super::files::{AmbiguousDays, JobsFiles};
 use crate::actor::Actor;
 use crate::error::{InvalidRequest, OperationError};
+use crate::params_schemas::JobMismatch;
+
+/// The most jobs with two meanings that an answer names.
+const MAX_AMBIGUOUS: usize = 1_000;
 
 /// The options of an apply.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,4 +66,97 @@ pub async fn apply(
         fault::point("console.applied");
     }
     Ok(applied)
+}
+
+/// What an apply changed, or would change, as a document.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AppliedJobs {
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// Names of new jobs.
+    pub created: Vec<String>,
+    /// Jobs that differed.
+    pub changed: Vec<ChangedJob>,
+    /// Names of jobs without changes.
+    pub unchanged: Vec<String>,
+    /// Names of jobs that are not in the files, and were paused.
+    pub paused: Vec<String>,
+    /// Names of applied jobs that are paused, so that they do not fire.
+    pub still_paused: Vec<String>,
+    /// Names of jobs that fire although their file says `paused`: they existed before, or somebody has resumed them.
+    pub not_paused: Vec<String>,
+    /// Params that do not fit what workers at work say of their tasks.
+    pub schema_mismatches: Vec<JobMismatch>,
+    /// Jobs whose cron expression has two meanings.
+    pub ambiguous_days: Vec<AmbiguousJob>,
+}
+
+/// A job that differed.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChangedJob {
+    /// Its name.
+    pub name: String,
+    /// The old and the new value of each changed field.
+    pub changes: BTreeMap<&'static str, ChangedField>,
+}
+
+/// A field that differed.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChangedField {
+    /// The old value.
+    pub from: Value,
+    /// The new value.
+    pub to: Value,
+}
+
+/// A job whose cron expression has two meanings, each with its next firings.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AmbiguousJob {
+    /// Its name.
+    pub job: String,
+    /// The meaning that it has.
+    pub in_force: DayRule,
+    /// If both day fields must select a day.
+    pub both: Vec<DateTime<Utc>>,
+    /// If either suffices.
+    pub either: Vec<DateTime<Utc>>,
+}
+
+impl AppliedJobs {
+    /// Makes the document.
+    pub fn new(
+        applied: Applied,
+        schema_mismatches: Vec<JobMismatch>,
+        ambiguous: Vec<AmbiguousDays>,
+        dry_run: bool,
+    ) -> Self {
+        let Applied { created, changed, unchanged, paused, still_paused, not_paused } = applied;
+        let changed = changed.into_iter().map(|job| {
+            let changes = job.changes.into_iter();
+            let changes = changes
+                .map(|change| (change.field, ChangedField { from: change.from, to: change.to }));
+            ChangedJob { name: job.name, changes: changes.collect() }
+        });
+        let ambiguous_days = ambiguous.into_iter().take(MAX_AMBIGUOUS).map(|one| AmbiguousJob {
+            job: one.job,
+            in_force: one.meanings.in_force,
+            both: one.meanings.both,
+            either: one.meanings.either,
+        });
+        Self {
+            dry_run,
+            created,
+            changed: changed.collect(),
+            unchanged,
+            paused,
+            still_paused,
+            not_paused,
+            schema_mismatches,
+            ambiguous_days: ambiguous_days.collect(),
+        }
+    }
 }

@@ -8,6 +8,7 @@ use sexton_store::operator::OperatorAction;
 
 /// One event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TimelineEvent))]
 pub struct Event {
     /// When, by the database's clock.
     pub at: DateTime<Utc>,

@@ -12,6 +12,7 @@ pub const MAX_LISTED: i64 = 1_000;
 /// A channel and its state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChannelState {
     pub name: String,
     pub kind: String,

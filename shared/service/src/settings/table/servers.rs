@@ -78,7 +78,7 @@ pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
         fallback: Fallback::Text("8"),
         trade_off: "Few suffice, because the programs batch their writes. Each process has one \
                     more; a scheduler opens another during retention, a worker up to one per slot \
-                    for `sql` tasks. Keep the sum over all processes below the server's \
+                    for `sql` tasks, `sexton serve` up to twelve for the API. Keep the sum over all processes below the server's \
                     `max_connections`.",
         programs: SERVICES,
         secret: false,
