@@ -84,9 +84,11 @@ impl Problem {
 
     /// 400, with a place.
     pub fn invalid(place: ProblemPlace) -> Self {
-        let detail = match (&place.parameter, &place.pointer) {
-            (Some(name), _) | (None, Some(name)) => format!("{name}: {}", place.detail),
-            (None, None) => place.detail.clone(),
+        let name = place.parameter.as_ref().or(place.pointer.as_ref());
+        // The empty pointer is the whole body.
+        let detail = match name.filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name}: {}", place.detail),
+            None => place.detail.clone(),
         };
         let errors = vec![place];
         Self { errors, ..Self::new(StatusCode::BAD_REQUEST, ProblemCode::Invalid, detail) }
