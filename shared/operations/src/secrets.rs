@@ -20,6 +20,10 @@ pub fn mask_actions(actions: &mut [OperatorAction]) {
     for action in actions {
         action.before = action.before.as_ref().map(mask_secrets);
         action.after = action.after.as_ref().map(mask_secrets);
+        // Of an action that began a bulk.
+        if let Some(after) = &mut action.after {
+            mask_conditions(after, "/asked/filter/params");
+        }
     }
 }
 
@@ -32,11 +36,40 @@ pub fn mask_job(job: &mut Job) {
 
 /// Masks the values of params by which a bulk selects.
 pub fn mask_bulk(bulk: &mut Bulk) {
-    let conditions = bulk.selector.pointer_mut("/filter/params").and_then(Value::as_array_mut);
+    mask_conditions(&mut bulk.selector, "/filter/params");
+}
+
+/// Masks the values of conditions on params whose path has a secret's name.
+fn mask_conditions(document: &mut Value, pointer: &str) {
+    let conditions = document.pointer_mut(pointer).and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         let names = condition["path"].as_array().into_iter().flatten();
         if names.filter_map(Value::as_str).any(is_secret) {
             condition["value"] = Value::from(MASK);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sexton_model::failures::{FailureFilter, ParamCondition};
+
+    use super::*;
+
+    #[test]
+    fn a_bulk_does_not_show_the_secret_by_which_it_selects() {
+        let condition = |path: &[&str], value: &str| ParamCondition {
+            path: path.iter().map(|&name| name.to_owned()).collect(),
+            value: value.to_owned(),
+        };
+        let params =
+            vec![condition(&["customer"], "7"), condition(&["login", "api_token"], "hunter2")];
+        let filter = FailureFilter { params, ..FailureFilter::default() };
+        let mut row = json!({"asked": {"filter": filter}});
+        mask_conditions(&mut row, "/asked/filter/params");
+        let params = &row["asked"]["filter"]["params"];
+        assert_eq!((&params[0]["value"], &params[1]["value"]), (&json!("7"), &json!(MASK)));
+        mask_conditions(&mut json!({"ids": []}), "/filter/params");
     }
 }
