@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Backend, Stores};
 use crate::api::{self, BASE_PATH};
+use crate::events::Hub;
+use crate::pages;
 use crate::pings::rate_limit::RateLimit;
 use crate::pings::recorder::Recorder;
 use crate::pings::routes::{Pings, routes};
@@ -76,13 +78,15 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         writes: open_store(&settings, WRITE_CONNECTIONS, None)?,
     });
     let backend = backend.on(&settings.instance).with_local_role(settings.local_role);
+    let hub = Hub::start(open_store(&settings, 1, Some(READ_TIMEOUT))?, lifecycle.soft());
     let (recorder, written) = Recorder::start(&store);
     let limit = Arc::new(RateLimit::new(settings.pings_per_minute));
     let creations = Arc::new(Semaphore::new(1));
     let pings = Pings { store: store.clone(), recorder, limit, creations };
     let probe = agent();
     let timing = from_fn_with_state(Arc::clone(&probe), timed);
-    let router = Router::new().merge(routes(pings)).merge(api::routes(backend)).fallback(not_found);
+    let router = Router::new().merge(routes(pings)).merge(api::routes(backend.clone()));
+    let router = router.merge(pages::routes(backend, "", hub)).fallback(not_found);
     let router = router.layer(timing);
     let service = TowerToHyperService::new(router);
     let stopping = lifecycle.soft();
@@ -93,7 +97,7 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         Ok::<_, std::convert::Infallible>(())
     });
     lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
-    tracing::info!(serve.address = %bound, "pings are accepted at http://{bound}/ping/, and the API is at http://{bound}{BASE_PATH}");
+    tracing::info!(serve.address = %bound, "the console is at http://{bound}/, the API at http://{bound}{BASE_PATH}, and pings are accepted at http://{bound}/ping/");
     let ended = lifecycle.run_until_stopped(signals).await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)

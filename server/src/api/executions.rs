@@ -24,7 +24,7 @@ use crate::problem::Problem;
 
 filtered_query! {
     /// Which executions to list.
-    ListExecutions {
+    pub ListExecutions {
         /// Only in this state. May be repeated.
         #[param(explode)]
         state: Vec<State>,

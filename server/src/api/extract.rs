@@ -56,17 +56,21 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let text = parts.uri.query().unwrap_or_default();
-        let reader = serde_html_form::Deserializer::from_bytes(text.as_bytes());
-        serde_path_to_error::deserialize(reader).map(Self).map_err(|error| {
-            let path = error.path().to_string();
-            // Of a list the place in it says nothing: the parameter was repeated.
-            let name = path.split('[').next().filter(|name| *name != ".");
-            let parameter = name.map(str::to_owned);
-            let detail = error.into_inner().to_string();
-            Problem::invalid(ProblemPlace { pointer: None, parameter, line: None, detail })
-        })
+        read_query(parts.uri.query().unwrap_or_default()).map(Self)
     }
+}
+
+/// Reads the text of a query.
+pub(crate) fn read_query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let reader = serde_html_form::Deserializer::from_bytes(text.as_bytes());
+    serde_path_to_error::deserialize(reader).map_err(|error| {
+        let path = error.path().to_string();
+        // Of a list the place in it says nothing: the parameter was repeated.
+        let name = path.split('[').next().filter(|name| *name != ".");
+        let parameter = name.map(str::to_owned);
+        let detail = error.into_inner().to_string();
+        Problem::invalid(ProblemPlace { pointer: None, parameter, line: None, detail })
+    })
 }
 
 impl<T, S> FromRequest<S> for Body<T>

@@ -25,7 +25,7 @@ use crate::problem::Problem;
 
 filtered_query! {
     /// Which failures to list.
-    ListFailures {
+    pub ListFailures {
         /// Discarded executions instead of failed ones.
         discarded: bool,
         /// Also those of muted groups.

@@ -4,41 +4,41 @@
 ///
 /// [`FilterRequest`]: sexton_operations::filter::FilterRequest
 macro_rules! filtered_query {
-    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident: $type:ty),* $(,)? }) => {
+    ($(#[$about:meta])* $vis:vis $name:ident { $($(#[$field_about:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$about])*
         #[derive(Debug, Default, serde::Deserialize, utoipa::IntoParams)]
         #[into_params(parameter_in = Query)]
         #[serde(deny_unknown_fields, default)]
-        pub struct $name {
+        $vis struct $name {
             /// Only of this job, even a deleted one.
-            pub job: Option<String>,
+            $vis job: Option<String>,
             /// Only of this task type.
-            pub task_type: Option<String>,
+            $vis task_type: Option<String>,
             /// Only of this pool.
-            pub pool: Option<String>,
+            $vis pool: Option<String>,
             /// Only with this error class, such as `exit_1`.
-            pub error_class: Option<String>,
+            $vis error_class: Option<String>,
             /// Only with these words in the error's message, in this order; the last one may be incomplete.
-            pub text: Option<String>,
+            $vis text: Option<String>,
             /// Only of this failure group: its fingerprint, or a unique beginning.
-            pub group: Option<String>,
+            $vis group: Option<String>,
             /// Only at or after this: an instant in RFC 3339, or an age such as `36h`.
-            pub since: Option<String>,
+            $vis since: Option<String>,
             /// Only before this.
-            pub until: Option<String>,
+            $vis until: Option<String>,
             /// Only with their last attempt on the worker of this name.
-            pub worker: Option<String>,
+            $vis worker: Option<String>,
             /// Only of jobs with this label, such as `team=billing`. May be repeated.
             #[param(explode)]
-            pub label: Vec<String>,
+            $vis label: Vec<String>,
             /// Only with this in their params, such as `order.id=7`. May be repeated.
             #[param(explode)]
-            pub param: Vec<String>,
-            $($(#[$field_about])* pub $field: $type,)*
+            $vis param: Vec<String>,
+            $($(#[$field_about])* $vis $field: $type,)*
         }
 
         impl $name {
-            fn filter(&self) -> sexton_operations::filter::FilterRequest {
+            pub(crate) fn filter(&self) -> sexton_operations::filter::FilterRequest {
                 sexton_operations::filter::FilterRequest {
                     job: self.job.clone(),
                     task_type: self.task_type.clone(),
@@ -57,4 +57,4 @@ macro_rules! filtered_query {
     };
 }
 
-pub(super) use filtered_query;
+pub(crate) use filtered_query;

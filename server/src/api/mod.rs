@@ -38,6 +38,8 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use self::extract::read_query;
+pub(crate) use self::filtered::filtered_query;
 pub use self::parameters::{
     Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, problem_of_field,
     problem_of_parameter, reason, required_reason,

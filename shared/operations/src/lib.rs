@@ -11,6 +11,7 @@
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
 //! - [`lock_keys`]: the keys of advisory locks: formulas, and the registry of who has which numbers.
 //! - [`alerts`]: channels and routes as a file, and notifications. [`channels`]: the state of channels, and tests of them.
+//! - [`changes`]: whether something that people look at has changed.
 //! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
 //! - [`tokens`]: who may use the API, and what for.
 //! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
@@ -28,6 +29,7 @@ pub mod actor;
 pub mod alerts;
 pub mod audit;
 pub mod bulks;
+pub mod changes;
 pub mod channels;
 pub mod checks;
 pub mod completions;

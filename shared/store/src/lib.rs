@@ -16,6 +16,7 @@ pub mod alerts;
 pub mod attempts;
 pub mod backfill;
 pub mod bulk;
+pub mod changes;
 pub mod checks;
 pub mod completions;
 mod connection;

@@ -16,7 +16,8 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use sexton_model::access::Role;
 use sexton_server::access::{Backend, Stores};
-use sexton_server::api::routes;
+use sexton_server::events::Hub;
+use sexton_server::{api, pages};
 use sexton_service::http_server::{Limits, accept};
 use sexton_store::{Store, StoreOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -79,7 +80,9 @@ impl Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let service = TowerToHyperService::new(routes(backend));
+        let hub = Hub::start(open(short), stop.clone());
+        let router = api::routes(backend.clone()).merge(pages::routes(backend, "", hub));
+        let service = TowerToHyperService::new(router);
         tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
         Self { console, address, _stop: stop.drop_guard() }
     }

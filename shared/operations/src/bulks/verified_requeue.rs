@@ -6,10 +6,40 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::bulk::{self, BulkSelector, NewBulk};
 use sexton_store::{Store, status};
 
+use sexton_store::operator::RequeueOptions;
+
 use super::request::Verifier;
 use crate::actor::Actor;
 use crate::error::OperationError;
-use crate::failed::actions::find_failed;
+use crate::failed::actions::{self, find_failed};
+
+/// What became of the requeue of one execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Requeued {
+    /// It waits for a worker.
+    Done,
+    /// The bulk of this number runs the job's verify task first.
+    Verifying(i64),
+}
+
+/// Requeues one failed execution, after the verify task of its job if there is one. With the attempt number that the operator has `seen`,
+/// never a later failure than that one.
+///
+/// # Errors
+///
+/// [`crate::error::Conflict::Execution`] unless it is failed at that attempt, with the last action on it.
+pub async fn requeue_one(
+    store: &Store,
+    id: ExecutionId,
+    seen: Option<AttemptNumber>,
+    by: (&Actor, Option<&str>),
+) -> Result<Requeued, OperationError> {
+    if count_with_verify_task(store, &[id]).await? > 0 {
+        return Ok(Requeued::Verifying(requeue(store, &[id], seen, None, by).await?));
+    }
+    actions::requeue(store, id, seen, RequeueOptions::default(), by).await?;
+    Ok(Requeued::Done)
+}
 
 /// Counts the executions among these whose jobs have a verify task.
 ///

@@ -1,0 +1,118 @@
+// What pages do beyond links and forms. Without this script everything can be read and done all the same.
+"use strict";
+
+const base = document.body.dataset.base;
+const live = document.getElementById("live");
+
+// Times by the clock of the person who looks, if that person wants it so.
+function showTimes() {
+  const local = localStorage.getItem("zone") === "local";
+  for (const time of document.querySelectorAll("time")) {
+    const at = new Date(time.dateTime);
+    const text = local
+      ? at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })
+      : at.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+    if (time.classList.contains("at")) time.textContent = text;
+    else time.title = text;
+  }
+  const button = document.getElementById("zone");
+  if (button) button.textContent = local ? "Times: yours" : "Times: UTC";
+}
+
+function addZoneSwitch() {
+  const button = document.createElement("button");
+  button.id = "zone";
+  button.type = "button";
+  button.addEventListener("click", () => {
+    localStorage.setItem("zone", localStorage.getItem("zone") === "local" ? "utc" : "local");
+    showTimes();
+  });
+  document.querySelector(".top").append(button);
+}
+
+// A page that a person works in is not replaced under the pointer.
+function isInUse() {
+  const active = document.activeElement;
+  const writes = active && active.closest("main") && active.matches("input, textarea, select");
+  return writes || document.querySelector("details.action[open]") || document.querySelector("dialog[open]") || !getSelection().isCollapsed;
+}
+
+let fetching = false;
+let waiting = false;
+
+// Fetches the page again and changes what differs.
+async function refresh() {
+  if (fetching) { waiting = true; return; }
+  fetching = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
+    if (answer.ok || answer.status === 503) {
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+      if (fresh) apply(fresh);
+    }
+  } catch {
+    // The stream says whether the server is there.
+  } finally {
+    fetching = false;
+    if (waiting) { waiting = false; refresh(); }
+  }
+}
+
+let pending = null;
+
+function apply(fresh) {
+  if (!isInUse()) { replace(fresh); return; }
+  pending = fresh;
+  const added = [...fresh.querySelectorAll("tbody tr[id]")].filter((row) => !document.getElementById(row.id)).length;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = added ? `${added} new: show` : "This page has changed: show";
+  button.addEventListener("click", () => { if (pending) replace(pending); });
+  live.replaceChildren(button);
+  live.hidden = false;
+}
+
+function replace(fresh) {
+  pending = null;
+  live.hidden = true;
+  const open = [...document.querySelectorAll("details[open][id]")].map((element) => element.id);
+  Idiomorph.morph(document.getElementById("main"), fresh, { ignoreActiveValue: true });
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  showTimes();
+}
+
+// Changes come by one stream; the server polls the database once for all who look.
+function listen() {
+  const topics = document.getElementById("main").dataset.topics;
+  if (!topics) return;
+  if (topics === "retry") { setTimeout(() => location.reload(), 5000); return; }
+  let stream = null;
+  const open = () => {
+    stream = new EventSource(`${base}/events?topics=${encodeURIComponent(topics)}`);
+    stream.addEventListener("changed", refresh);
+    stream.addEventListener("resync", refresh);
+  };
+  // A page that nobody sees costs nothing; it is fetched when it is seen again.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { stream?.close(); stream = null; } else if (!stream) { open(); refresh(); }
+  });
+  if (!document.hidden) open();
+}
+
+function addCopyButtons() {
+  for (const code of document.querySelectorAll(".copy pre")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    });
+    code.after(button);
+  }
+}
+
+addZoneSwitch();
+showTimes();
+addCopyButtons();
+listen();

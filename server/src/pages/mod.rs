@@ -1,0 +1,31 @@
+//! The console: web pages in which people find, understand and put right what failed.
+//!
+//! Every page is rendered here, of the documents that `operations` returns, and every state of one is in its address. Reading and acting
+//! need no script; the one script there is replaces what has changed while a page is open. A handler reaches the database only by a
+//! `Visit`, which names the role that it needs.
+//!
+//! A folder for each part of the console; [`shell`] is what they have in common, and depends on none of them.
+
+mod failed;
+mod shell;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+
+pub use self::shell::guard::CONTENT_SECURITY_POLICY;
+use self::shell::visit::Site;
+use self::shell::{assets, events, guard};
+use crate::access::Backend;
+use crate::events::Hub;
+
+/// Returns the pages, ready to serve. `base_path` is what a proxy puts before their paths: empty, or as in `/sexton`.
+pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
+    let site = Site::new(backend, base_path, hub);
+    Router::new()
+        .merge(failed::routes())
+        .route("/events", get(events::follow))
+        .route("/assets/{name}", get(assets::serve))
+        .layer(from_fn_with_state(site.clone(), guard::guarded))
+        .with_state(site)
+}

@@ -1,0 +1,173 @@
+//! What surrounds every page: navigation, who looks, the instant at which it was made; and how pages write times and links.
+
+use std::fmt;
+use std::sync::Arc;
+
+use askama::filters::HtmlSafe;
+use axum::response::{Html, IntoResponse, Response};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::Value;
+use sexton_model::access::Role;
+use sexton_operations::text;
+
+use super::assets;
+use crate::access::Caller;
+
+/// Longest text in a table, in characters.
+const MAX_CELL_CHARS: usize = 200;
+
+/// A part of the console.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::pages) enum Section {
+    /// `/`
+    Overview,
+    /// `/jobs`
+    Jobs,
+    /// `/firings`
+    Firings,
+    /// `/executions`
+    Executions,
+    /// `/failed`
+    Failed,
+    /// `/bulks`
+    Bulks,
+    /// `/incidents`
+    Incidents,
+    /// `/monitors`
+    Monitors,
+    /// `/workers`
+    Workers,
+    /// `/audit`
+    Audit,
+    /// None of the navigation's.
+    Other,
+}
+
+/// A link of the navigation.
+#[derive(Debug)]
+pub(in crate::pages) struct Link {
+    pub(in crate::pages) section: Section,
+    pub(in crate::pages) path: &'static str,
+    pub(in crate::pages) text: &'static str,
+}
+
+/// In the order of the navigation.
+const LINKS: [Link; 10] = [
+    Link { section: Section::Overview, path: "/", text: "Overview" },
+    Link { section: Section::Jobs, path: "/jobs", text: "Jobs" },
+    Link { section: Section::Firings, path: "/firings", text: "Firings" },
+    Link { section: Section::Executions, path: "/executions", text: "Executions" },
+    Link { section: Section::Failed, path: "/failed", text: "Failed" },
+    Link { section: Section::Bulks, path: "/bulks", text: "Bulks" },
+    Link { section: Section::Incidents, path: "/incidents", text: "Incidents" },
+    Link { section: Section::Monitors, path: "/monitors", text: "Monitors" },
+    Link { section: Section::Workers, path: "/workers", text: "Workers" },
+    Link { section: Section::Audit, path: "/audit", text: "Audit" },
+];
+
+/// What surrounds a page.
+#[derive(Clone, Debug)]
+pub(in crate::pages) struct Frame {
+    pub(in crate::pages) base: Arc<str>,
+    /// `None`: nobody knows who looks.
+    pub(in crate::pages) caller: Option<Caller>,
+    pub(in crate::pages) section: Section,
+    /// By the database's clock.
+    pub(in crate::pages) now: DateTime<Utc>,
+    /// The page's address, with its query.
+    pub(in crate::pages) path: String,
+}
+
+impl Frame {
+    pub(in crate::pages) fn links(&self) -> &'static [Link] {
+        &LINKS
+    }
+
+    /// Returns an address of this console.
+    pub(in crate::pages) fn url(&self, path: impl fmt::Display) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Returns the address of a file that never changes.
+    pub(in crate::pages) fn asset(&self, name: &str) -> String {
+        format!("{}/assets/{}", self.base, assets::versioned(name))
+    }
+
+    /// Returns whether the visitor may do what needs `role`.
+    pub(in crate::pages) fn may(&self, role: Role) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.role >= role)
+    }
+
+    /// Returns why a visitor may not do what needs `role`.
+    pub(in crate::pages) fn why_not(&self, role: Role) -> String {
+        let has = self.caller.as_ref().map_or("no role", |caller| caller.role.as_str());
+        format!("this needs the role {}; you have {has}", role.as_str())
+    }
+
+    /// Writes how long ago an instant was, and itself beside.
+    pub(in crate::pages) const fn ago(&self, at: &DateTime<Utc>) -> Time {
+        Time { at: *at, now: Some(self.now) }
+    }
+
+    /// Writes an instant.
+    pub(in crate::pages) const fn time(&self, at: &DateTime<Utc>) -> Time {
+        Time { at: *at, now: None }
+    }
+
+    /// Writes a time in milliseconds.
+    pub(in crate::pages) fn duration(&self, from: &DateTime<Utc>, to: &DateTime<Utc>) -> String {
+        text::duration((*to - *from).num_milliseconds())
+    }
+
+    /// Returns a text on one line that fits into a cell.
+    pub(in crate::pages) fn cell(&self, text: &str) -> String {
+        text::line(text, MAX_CELL_CHARS)
+    }
+
+    /// Returns a text with its line breaks, what would disturb a reader escaped.
+    pub(in crate::pages) fn lines(&self, text: &str) -> String {
+        text::lines(text)
+    }
+
+    /// Returns JSON for people.
+    pub(in crate::pages) fn json(&self, value: &Value) -> String {
+        // A value is always JSON.
+        text::ascii_controls(&serde_json::to_string_pretty(value).unwrap_or_default())
+    }
+}
+
+/// An instant, as `<time>`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pages) struct Time {
+    at: DateTime<Utc>,
+    /// `Some`: as the distance from then.
+    now: Option<DateTime<Utc>>,
+}
+
+impl HtmlSafe for Time {}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact = self.at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let absolute = self.at.format("%Y-%m-%d %H:%M:%S UTC");
+        match self.now {
+            Some(now) => write!(
+                f,
+                r#"<time datetime="{exact}" title="{absolute}">{}</time>"#,
+                text::ago(self.at, now)
+            ),
+            None => write!(f, r#"<time datetime="{exact}" class="at">{absolute}</time>"#),
+        }
+    }
+}
+
+/// Renders a page.
+pub(in crate::pages) fn html(template: &impl askama::Template) -> Response {
+    match template.render() {
+        Ok(page) => Html(page).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "a page cannot be rendered");
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

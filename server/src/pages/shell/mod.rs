@@ -1,0 +1,12 @@
+//! What all pages have in common: who visits, what surrounds a page, how texts, times and charts are written, and the limits.
+
+pub(super) mod assets;
+pub(super) mod chart;
+pub(super) mod copy;
+pub(super) mod events;
+pub(super) mod form;
+pub(super) mod frame;
+pub(super) mod guard;
+pub(super) mod query;
+pub(super) mod refusal;
+pub(super) mod visit;

@@ -1,0 +1,94 @@
+//! A request for a page, whose sender may see it.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::Uri;
+use axum::http::request::Parts;
+use sexton_operations::actor::Actor;
+use sexton_store::{Store, status};
+
+use super::frame::{Frame, Section};
+use super::refusal::Refusal;
+use crate::access::{Allowed, Backend, Permission};
+use crate::events::{Hub, Listener, Topic};
+
+/// What all pages work with. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in crate::pages) struct Site {
+    pub(in crate::pages) backend: Backend,
+    /// What stands before every path; empty, or with a slash before and none behind it.
+    pub(in crate::pages) base: Arc<str>,
+    pub(in crate::pages) hub: Hub,
+}
+
+impl Site {
+    pub(in crate::pages) fn new(backend: Backend, base_path: &str, hub: Hub) -> Self {
+        Self { backend, base: base_path.into(), hub }
+    }
+}
+
+/// A request whose sender has the role `P`.
+#[derive(Debug)]
+pub(in crate::pages) struct Visit<P> {
+    allowed: Allowed<P>,
+    site: Site,
+    uri: Uri,
+}
+
+impl<P: Permission> Visit<P> {
+    /// For requests that change nothing.
+    pub(in crate::pages) fn reads(&self) -> &Store {
+        self.allowed.reads()
+    }
+
+    /// For the others.
+    pub(in crate::pages) fn writes(&self) -> Store {
+        self.allowed.writes()
+    }
+
+    /// For the audit.
+    pub(in crate::pages) fn actor(&self) -> &Actor {
+        self.allowed.actor()
+    }
+
+    /// Begins to listen to changes.
+    pub(in crate::pages) fn listen(&self, topics: Vec<Topic>) -> Listener {
+        self.site.hub.listen(topics)
+    }
+
+    /// Returns what surrounds a page, with the database's clock.
+    pub(in crate::pages) async fn frame(&self, section: Section) -> Result<Frame, Refusal> {
+        let now = status::clock(self.reads()).await.map_err(|error| self.refuse(error))?;
+        let caller = Some(self.allowed.caller().clone());
+        Ok(Frame { base: Arc::clone(&self.site.base), caller, section, now, path: self.path() })
+    }
+
+    /// Returns an address of this console.
+    pub(in crate::pages) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.site.base)
+    }
+
+    /// The path and the query that were requested, with the base path.
+    pub(in crate::pages) fn path(&self) -> String {
+        self.url(self.uri.path_and_query().map_or("/", |path| path.as_str()))
+    }
+
+    /// Makes a page of a refusal.
+    pub(in crate::pages) fn refuse(&self, problem: impl Into<crate::problem::Problem>) -> Refusal {
+        Refusal::new(problem.into(), &self.site, self.path()).to(self.allowed.caller())
+    }
+}
+
+impl<P: Permission> FromRequestParts<Site> for Visit<P> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, Refusal> {
+        let allowed = Allowed::<P>::from_request_parts(parts, &site.backend).await;
+        let uri = parts.uri.clone();
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let allowed = allowed
+            .map_err(|problem| Refusal::new(problem, site, format!("{}{path}", site.base)))?;
+        Ok(Self { allowed, site: site.clone(), uri })
+    }
+}

@@ -1,0 +1,3 @@
+//! Whether something that people look at has changed.
+
+pub use sexton_store::changes::{Changes, read};
