@@ -157,7 +157,7 @@ async fn demo_on_private_servers() -> (Child, Vec<u32>) {
     let pids = started.split("(process ").skip(1);
     let pids: Vec<u32> =
         pids.map(|rest| rest.split(')').next().unwrap().parse().unwrap()).collect();
-    assert_eq!(pids.len(), 4, "{started}");
+    assert_eq!(pids.len(), 5, "{started}");
     // A reader that closes the pipe must not stop the demo.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     (demo, pids)

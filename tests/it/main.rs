@@ -9,6 +9,7 @@ mod broker;
 mod chaos;
 mod checks;
 mod cli;
+mod console;
 mod demo;
 pub(crate) mod docs;
 mod doctor;

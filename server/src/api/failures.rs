@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sexton_model::failures::Order;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
+use sexton_operations::bulks::verified_requeue::{Requeued, requeue_one};
 use sexton_operations::execution_ids;
 use sexton_operations::failed::actions;
 use sexton_operations::failed::details::{self, FailureDetails};
@@ -12,7 +13,6 @@ use sexton_operations::failed::list;
 use sexton_operations::filter::FailureScope;
 use sexton_operations::paging::Page;
 use sexton_store::failures::FailedExecution;
-use sexton_store::operator::RequeueOptions;
 use sexton_store::status;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -92,23 +92,38 @@ pub struct ChangedExecution {
     state: State,
 }
 
-/// Puts a failed execution back into its queue, with all of its retries.
+/// What became of a requeue.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RequeuedExecution {
+    /// The execution.
+    id: Uuid,
+    /// Its state now.
+    state: State,
+    /// The bulk that runs the verify task of its job first, and requeues it if the effect has not happened; absent: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bulk: Option<i64>,
+}
+
+/// Puts a failed execution back into its queue, with all of its retries; after the verify task of its job, if there is one.
 #[utoipa::path(post, path = "/failures/{id}/requeue", tag = "failures", operation_id = "requeue_failure",
     extensions(("x-role" = json!("operator"))),
     params(("id" = Uuid, Path, description = "The execution's id.")), request_body = RequeueFailure,
-    responses((status = 200, description = "It waits for a worker.", body = ChangedExecution)))]
+    responses((status = 200, description = "It waits for a worker, or is verified.", body = RequeuedExecution)))]
 pub async fn requeue(
     allowed: Allowed<Operator>,
     Path(id): Path<Uuid>,
     Body(RequeueFailure { attempt, reason }): Body<RequeueFailure>,
-) -> Result<Json<ChangedExecution>, Problem> {
+) -> Result<Json<RequeuedExecution>, Problem> {
     let no_number = || problem_of_field("/attempt", "is no number of an attempt");
     let seen = attempt.map(|number| AttemptNumber::new(number).ok_or_else(no_number));
     let by = (allowed.actor(), reason.as_deref());
     let execution = ExecutionId::new(id);
-    let terms = RequeueOptions::default();
-    actions::requeue(&allowed.writes(), execution, seen.transpose()?, terms, by).await?;
-    Ok(Json(ChangedExecution { id, state: State::Pending }))
+    let done = requeue_one(&allowed.writes(), execution, seen.transpose()?, by).await?;
+    let (state, bulk) = match done {
+        Requeued::Done => (State::Pending, None),
+        Requeued::Verifying(bulk) => (State::Failed, Some(bulk)),
+    };
+    Ok(Json(RequeuedExecution { id, state, bulk }))
 }
 
 /// Gives a failed execution up. It can be restored until retention removes it.

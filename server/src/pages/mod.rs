@@ -1,4 +1,4 @@
-//! The console: web pages in which people find, understand and put right what failed.
+//! The console: web pages in which people find, understand and requeue what failed.
 //!
 //! Every page is rendered here, of the documents that `operations` returns, and every state of one is in its address. Reading and acting
 //! need no script; the one script there is replaces what has changed while a page is open. A handler reaches the database only by a

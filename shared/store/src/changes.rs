@@ -21,7 +21,7 @@ pub struct Changes {
     pub incidents: String,
     /// Of bulks.
     pub bulks: String,
-    /// Of each of the executions that were asked for.
+    /// Of each of the executions that the caller names.
     pub of_execution: HashMap<Uuid, String>,
 }
 

@@ -67,7 +67,7 @@ impl Fixture {
         Self::with_local_role(None).await
     }
 
-    async fn with_local_role(local_role: Option<Role>) -> Self {
+    pub(crate) async fn with_local_role(local_role: Option<Role>) -> Self {
         let console = Console::with_jobs().await;
         let open = |read_timeout| {
             let mut options = StoreOptions::new(console.url(), "api");
@@ -85,6 +85,11 @@ impl Fixture {
         let service = TowerToHyperService::new(router);
         tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
         Self { console, address, _stop: stop.drop_guard() }
+    }
+
+    /// The console's address.
+    pub(crate) fn site(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     fn url(&self, path: &str) -> String {

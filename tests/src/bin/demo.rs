@@ -1,5 +1,6 @@
 //! `make demo`, `make demo-clients`, `make up` and `make down`; what they do is in [`sexton_tests::demo`].
 
+use std::io::{IsTerminal as _, stdin, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,6 +25,9 @@ enum Command {
         /// The limit of the whole demo, such as 90s
         #[arg(long, default_value = "110s", value_parser = duration)]
         limit: Duration,
+        /// Stay up at the end, until a line or the end of standard input; as at a terminal
+        #[arg(long)]
+        stay: bool,
     },
     /// Show services in Python, TypeScript and Java that enqueue, and a worker that runs it
     Clients,
@@ -46,8 +50,9 @@ struct State {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Run { without_workers, limit } => {
-            demo::run(Options { has_workers: !without_workers, limit }).await
+        Command::Run { without_workers, limit, stay } => {
+            let stays = stay || (stdin().is_terminal() && stdout().is_terminal());
+            demo::run(Options { has_workers: !without_workers, limit, stays }).await
         }
         Command::Clients => demo::run_clients().await,
         Command::Up(state) => up::up(state.state_folder).await,

@@ -20,6 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Cluster {
     pub(super) schedulers: Vec<Program>,
     pub(super) workers: Vec<Program>,
+    /// `sexton serve`.
+    server: Option<Program>,
     pub(super) platform: Platform,
 }
 
@@ -30,11 +32,11 @@ impl Cluster {
         let platform = Platform::unmigrated_on(database, broker, name).await?;
         let output = platform.try_sexton(&["migrate"]).await?;
         ensure!(output.status.success(), "sexton migrate failed: {output}");
-        Ok(Self { schedulers: Vec::new(), workers: Vec::new(), platform })
+        Ok(Self { schedulers: Vec::new(), workers: Vec::new(), server: None, platform })
     }
 
-    /// Starts two of each, the workers with the catalogue at `tasks`, and waits until all are
-    /// ready. Without a catalogue there are no workers.
+    /// Starts two of each, the workers with the catalogue at `tasks`, and the console, in which everybody on this machine may do
+    /// everything; waits until all are ready. Without a catalogue there are no workers.
     pub(super) async fn start(&mut self, tasks: Option<&Path>) -> Result<()> {
         for name in ["scheduler-1", "scheduler-2"] {
             self.schedulers.push(self.platform.start_scheduler(name, &[])?);
@@ -46,6 +48,8 @@ impl Cluster {
                 self.workers.push(self.platform.start_worker(name, &env)?);
             }
         }
+        let env = [("SERVE_LOCAL_ROLE", "admin")];
+        self.server = Some(self.platform.start_server("console", &env)?);
         for program in self.programs_mut() {
             program.try_ready().await?;
         }
@@ -54,11 +58,18 @@ impl Cluster {
 
     /// Every program that was started.
     pub(super) fn programs(&self) -> impl Iterator<Item = &Program> {
-        self.schedulers.iter().chain(&self.workers)
+        self.schedulers.iter().chain(&self.workers).chain(&self.server)
     }
 
     fn programs_mut(&mut self) -> impl Iterator<Item = &mut Program> {
-        self.schedulers.iter_mut().chain(&mut self.workers)
+        self.schedulers.iter_mut().chain(&mut self.workers).chain(&mut self.server)
+    }
+
+    /// The address of the console, once it has logged that.
+    pub(super) fn console(&self) -> Option<String> {
+        let log = self.server.as_ref()?.log();
+        let (_, address) = log.split_once("the console is at ")?;
+        address.split(',').next().map(ToOwned::to_owned)
     }
 
     /// Stops the programs in good order, within `deadline`, and deletes everything.

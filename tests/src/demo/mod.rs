@@ -11,7 +11,7 @@
 //! - Real programs on a real PostgreSQL and RabbitMQ, in a database and a namespace of their own;
 //!   what an operator does is done by the command `sexton`.
 //! - Each line about an execution is read from rows and carries its id.
-//! - It ends by itself, and with success only if all was observed that was to be. Otherwise it names
+//! - Without a terminal it ends by itself; at a terminal it stays up until Enter, for people who look at the console. With success only if all was observed that was to be. Otherwise it names
 //!   what is missing and shows the ends of the programs' logs.
 //! - Whatever it started is stopped again, also on Ctrl-C.
 //!
@@ -20,6 +20,7 @@
 mod changes;
 mod clients;
 mod cluster;
+mod console;
 mod event_lines;
 mod ledger;
 mod observer;
@@ -56,6 +57,8 @@ pub struct Options {
     pub has_workers: bool,
     /// How long it may take.
     pub limit: Duration,
+    /// Whether it stays up at its end, until Enter, for people who look at the console.
+    pub stays: bool,
 }
 
 /// Runs the demo. Success: all of it was observed; 1: not all of it; 128 + n: signal n ended it.
@@ -123,6 +126,9 @@ async fn perform(servers: &Servers, output: &Output, options: Options) -> Result
     let mut observer = Observer::begin(&mut cluster, output, deadline).await?;
     let end = scenarios::run_all(&mut observer).await;
     let is_complete = summarise(&mut observer, end).await?;
+    if is_complete && options.stays {
+        console::stay(&mut observer).await?;
+    }
     if !is_complete {
         output.head("The ends of the programs' logs");
         output::write(&cluster.platform.log_tails());

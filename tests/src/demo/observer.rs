@@ -122,6 +122,11 @@ impl<'a> Observer<'a> {
         self.seen.values().filter(move |execution| execution.job == job)
     }
 
+    /// Allows at least this much time from now on.
+    pub(super) fn allow(&mut self, time: Duration) {
+        self.deadline = self.deadline.max(Instant::now() + time);
+    }
+
     /// The end of all waiting.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline

@@ -181,7 +181,7 @@ pub(super) async fn balance(observer: &mut Observer<'_>) -> Result<Balance> {
 }
 
 /// Runs `sexton`, which must succeed.
-async fn sexton(observer: &Observer<'_>, args: &[&str]) -> Result<CommandOutput> {
+pub(super) async fn sexton(observer: &Observer<'_>, args: &[&str]) -> Result<CommandOutput> {
     let running = observer.cluster.platform.try_sexton(args);
     let output = tokio::time::timeout_at(observer.deadline(), running).await;
     let output = output.with_context(|| format!("sexton {args:?} did not end"))??;

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) namespace: String,
     /// What PostgreSQL and RabbitMQ these are, in words.
     pub(super) servers: String,
+    /// The address of the console.
+    pub(super) console: String,
     /// Names, process ids, logs.
     pub(super) programs: Vec<(String, u32, PathBuf)>,
 }

@@ -49,7 +49,7 @@ pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let log = folder.begin()?;
-    output::write("Starting PostgreSQL, RabbitMQ, two schedulers and two workers …");
+    output::write("Starting PostgreSQL, RabbitMQ, two schedulers, two workers and the console …");
     let mut stop_signal = StopSignal::listen()?;
     let mut holder = Command::new(std::env::current_exe()?)
         .args(["keep", "--state-folder"])
@@ -168,6 +168,7 @@ async fn raise(
         amqp_url: platform.amqp_url().to_owned(),
         namespace: platform.namespace().to_string(),
         servers: servers.description(),
+        console: cluster.console().context("the console does not say where it is")?,
         programs: cluster
             .programs()
             .map(|p| (p.name().to_owned(), p.pid(), p.log_file()))
@@ -189,6 +190,10 @@ fn directions(state: &State) -> String {
     let _ = write!(
         text,
         "
+To look at it, in a browser on this machine:
+
+  {}
+
 To talk to it, in this shell:
 
   export DATABASE_URL='{}'
@@ -205,6 +210,7 @@ Then, for instance:
   sexton failed list
 
 `make down` stops all of it and deletes what it has recorded.",
+        state.console,
         state.database_url,
         state.amqp_url,
         state.namespace,

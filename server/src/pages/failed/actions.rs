@@ -29,11 +29,6 @@ fn done(visit: &Visit<Operator>, id: Uuid, done: Done) -> Response {
     Redirect::to(&visit.url(&format!("/failed/{id}?done={}", done.word()))).into_response()
 }
 
-/// An empty field is no reason.
-fn given(reason: Option<&str>) -> Option<&str> {
-    reason.map(str::trim).filter(|reason| !reason.is_empty())
-}
-
 pub(super) async fn requeue(
     visit: Visit<Operator>,
     Path(id): Path<Uuid>,
@@ -42,7 +37,7 @@ pub(super) async fn requeue(
     let Some(seen) = AttemptNumber::new(attempt) else {
         return Err(visit.refuse(problem_of_parameter("attempt", "is no number of an attempt")));
     };
-    let by = (visit.actor(), given(reason.as_deref()));
+    let by = (visit.actor(), reason.as_deref());
     let requeued = requeue_one(&visit.writes(), ExecutionId::new(id), Some(seen), by).await;
     match requeued.map_err(|error| visit.refuse(error))? {
         Requeued::Done => Ok(done(&visit, id, Done::Requeued)),
@@ -66,7 +61,7 @@ pub(super) async fn restore(
     Path(id): Path<Uuid>,
     Form(ReasonBody { reason }): Form<ReasonBody>,
 ) -> Result<Response, Refusal> {
-    let (store, reason) = (visit.writes(), given(reason.as_deref()));
+    let (store, reason) = (visit.writes(), reason.as_deref());
     let restored = actions::restore(&store, ExecutionId::new(id), visit.actor(), reason).await;
     restored.map_err(|error| visit.refuse(error))?;
     Ok(done(&visit, id, Done::Restored))

@@ -128,9 +128,8 @@ pub(super) async fn remark(
     Path(fingerprint): Path<String>,
     Form(RemarkForm { note, state, reason }): Form<RemarkForm>,
 ) -> Result<Response, Refusal> {
-    let reason = reason.as_deref().filter(|reason| !reason.trim().is_empty());
     let remark = match state {
-        Some(state) => Remark::Decide(state, reason),
+        Some(state) => Remark::Decide(state, reason.as_deref()),
         None => Remark::Note(note.as_deref().unwrap_or_default()),
     };
     let done = groups::remark(&visit.writes(), &fingerprint, remark, visit.actor()).await;

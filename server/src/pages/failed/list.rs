@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::response::Response;
+use sexton_model::access::Role;
 use sexton_model::failures::Order;
 use sexton_operations::failed::list::{self, LeftOut};
 use sexton_operations::filter::FailureScope;
@@ -49,6 +50,9 @@ struct FailedPage {
     page: Page<FailedExecution>,
     next: Option<String>,
     left_out: Option<String>,
+    role: Role,
+    /// The filter, as in the address.
+    filter_text: String,
 }
 
 impl FailedPage {
@@ -62,6 +66,25 @@ impl FailedPage {
 
     fn is_newest(&self) -> bool {
         self.query.sort == Order::Newest
+    }
+
+    /// What can be done with all that match.
+    fn bulks(&self) -> &'static [(&'static str, &'static str)] {
+        if self.query.discarded {
+            &[("restore", "Restore all …")]
+        } else {
+            &[("requeue", "Requeue all …"), ("discard", "Discard all …")]
+        }
+    }
+
+    fn bulk(&self, kind: &str) -> String {
+        let no_filter = ["cursor=", "limit=", "sort=", "discarded="];
+        let is_filter =
+            |pair: &&str| !pair.is_empty() && !no_filter.iter().any(|name| pair.starts_with(name));
+        let filter = self.filter_text.split('&').filter(is_filter);
+        let pairs: Vec<String> =
+            [format!("kind={kind}")].into_iter().chain(filter.map(str::to_owned)).collect();
+        self.frame.url(format!("/failed/bulk?{}", pairs.join("&")))
     }
 
     fn param(&self) -> &str {
@@ -114,8 +137,19 @@ pub(super) async fn list(
     };
     let left_out = left_out(list::left_out(store, &filter).await.map_err(refuse)?);
     let next = query.next(page.next_cursor.as_ref());
-    let query = query.values;
-    Ok(html(&FailedPage { frame, query, is_filtered, groups, page, next, left_out }))
+    let filter_text = query.text().to_owned();
+    let (query, role) = (query.values, Role::Operator);
+    Ok(html(&FailedPage {
+        frame,
+        query,
+        is_filtered,
+        groups,
+        page,
+        next,
+        left_out,
+        role,
+        filter_text,
+    }))
 }
 
 fn left_out(left_out: LeftOut) -> Option<String> {

@@ -1,6 +1,8 @@
 //! `/failed`: failed executions, their groups, and what people do about them.
 
 mod actions;
+mod bulk;
+mod edit;
 mod groups;
 mod list;
 mod show;
@@ -14,8 +16,10 @@ use super::shell::visit::Site;
 pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/failed", get(list::list))
+        .route("/failed/bulk", get(bulk::preview).post(bulk::create))
         .route("/failed/groups/{fingerprint}", get(groups::show).post(groups::remark))
         .route("/failed/{id}", get(show::show))
+        .route("/failed/{id}/edit", get(edit::show).post(edit::change))
         .route("/failed/{id}/requeue", post(actions::requeue))
         .route("/failed/{id}/discard", post(actions::discard))
         .route("/failed/{id}/restore", post(actions::restore))

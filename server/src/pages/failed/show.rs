@@ -23,6 +23,8 @@ use crate::pages::shell::visit::Visit;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Done {
+    /// Its params or its pool were changed, and it stays failed.
+    Edited,
     /// It was requeued.
     Requeued,
     /// A bulk verifies first.
@@ -37,6 +39,7 @@ impl Done {
     /// The word in an address.
     pub(super) const fn word(self) -> &'static str {
         match self {
+            Self::Edited => "edited",
             Self::Requeued => "requeued",
             Self::Verifying => "verifying",
             Self::Discarded => "discarded",
@@ -46,6 +49,7 @@ impl Done {
 
     const fn sentence(self) -> &'static str {
         match self {
+            Self::Edited => "You have edited it. It stays failed until somebody requeues it.",
             Self::Requeued => "You have requeued it. This page shows what becomes of it.",
             Self::Verifying => {
                 "Its job's verify task runs first; it is requeued if the effect has not happened."
@@ -71,6 +75,7 @@ struct FailurePage<'a> {
     execution: &'a Execution,
     notice: Option<&'static str>,
     role: Role,
+    editor: Role,
 }
 
 impl FailurePage<'_> {
@@ -137,5 +142,12 @@ pub(super) async fn show(
     let frame = visit.frame(Section::Failed).await?;
     let notice = query.values.done.map(Done::sentence);
     let execution = &details.execution;
-    Ok(html(&FailurePage { frame, details: &details, execution, notice, role: Role::Operator }))
+    Ok(html(&FailurePage {
+        frame,
+        details: &details,
+        execution,
+        notice,
+        role: Role::Operator,
+        editor: Role::Editor,
+    }))
 }

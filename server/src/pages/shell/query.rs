@@ -31,6 +31,11 @@ impl<T> PageQuery<T> {
         format!("{}?{}", self.path, pairs.join("&"))
     }
 
+    /// The parameters as they stand in the address.
+    pub(in crate::pages) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the address of the next page of a list.
     pub(in crate::pages) fn next(&self, cursor: Option<&impl ToString>) -> Option<String> {
         cursor.map(|cursor| self.with("cursor", &cursor.to_string()))
@@ -50,7 +55,8 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for PageQuery<T> {
     }
 }
 
-fn without_empty(query: &str) -> String {
+/// Leaves out the pairs without a value.
+pub(super) fn without_empty(query: &str) -> String {
     let is_set = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
     query.split('&').filter(is_set).collect::<Vec<_>>().join("&")
 }

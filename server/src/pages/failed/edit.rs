@@ -1,0 +1,217 @@
+//! `/failed/{id}/edit`: other params or another pool for a failed execution; the changes are shown before they are made.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Deserialize;
+use serde_json::Value;
+use sexton_model::failures::mask_secrets;
+use sexton_model::id::AttemptNumber;
+use sexton_model::pool::PoolName;
+use sexton_operations::bulks::verified_requeue;
+use sexton_operations::error::OperationError;
+use sexton_operations::failed::edit::{EditOptions, EditTarget, Edited, read_params};
+use sexton_operations::params_schemas::SchemaMismatch;
+use sexton_operations::secrets::restore_masked;
+use uuid::Uuid;
+
+use super::show::Done;
+use crate::access::Editor;
+use crate::pages::shell::copy;
+use crate::pages::shell::form::Form;
+use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::visit::Visit;
+use crate::problem::Problem;
+
+/// Changes shown; more are counted.
+const MAX_SHOWN: usize = 50;
+
+/// What the form says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct EditForm {
+    attempt: i32,
+    params: String,
+    pool: Option<String>,
+    #[serde(deserialize_with = "crate::api::reason")]
+    reason: Option<String>,
+    /// Leave it failed.
+    stay_failed: bool,
+    /// Make the changes, instead of showing them.
+    apply: bool,
+}
+
+/// A change, with the values, masked.
+#[derive(Debug)]
+struct ShownChange {
+    place: String,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "failed/edit.html")]
+struct EditPage {
+    frame: Frame,
+    id: Uuid,
+    job: String,
+    pool: String,
+    form: EditForm,
+    /// Everything that is wrong, in sentences.
+    problems: Vec<String>,
+    notes: Vec<String>,
+    changes: Vec<ShownChange>,
+    more_changes: usize,
+}
+
+impl EditPage {
+    fn is_ready(&self) -> bool {
+        self.problems.is_empty() && (!self.changes.is_empty() || self.form.pool.is_some())
+    }
+
+    fn value(&self, value: &Value) -> String {
+        self.frame.cell(&value.to_string())
+    }
+
+    fn command(&self) -> String {
+        let (id, attempt) = (self.id.to_string(), self.form.attempt.to_string());
+        copy::command(&[
+            "failed",
+            "edit",
+            &id,
+            "--params",
+            "@params.json",
+            "--attempt",
+            &attempt,
+            "--reason",
+            "…",
+        ])
+    }
+}
+
+const OPTIONS: EditOptions<'static> =
+    EditOptions { pool: None, is_pool_forced: false, attempt: None, requeue: true, verify: true };
+
+pub(super) async fn show(visit: Visit<Editor>, Path(id): Path<Uuid>) -> Result<Response, Refusal> {
+    let found = EditTarget::find(visit.reads(), &id.to_string(), OPTIONS).await;
+    let row = found.map_err(|error| visit.refuse(error))?.row;
+    let frame = visit.frame(Section::Failed).await?;
+    let params = frame.json(&mask_secrets(&row.params));
+    let form = EditForm { attempt: row.attempt, params, ..EditForm::default() };
+    Ok(html(&EditPage::new(frame, id, (row.job_name, row.pool), form)))
+}
+
+pub(super) async fn change(
+    visit: Visit<Editor>,
+    Path(id): Path<Uuid>,
+    Form(form): Form<EditForm>,
+) -> Result<Response, Refusal> {
+    let pool = form.pool.as_deref().map(str::parse::<PoolName>).transpose();
+    let attempt = AttemptNumber::new(form.attempt);
+    let requeue = !form.stay_failed;
+    let (pool, problem) = match pool {
+        Ok(pool) => (pool, None),
+        Err(error) => (None, Some(format!("pool: {error}"))),
+    };
+    let options = EditOptions { pool: pool.as_ref(), attempt, requeue, ..OPTIONS };
+    let store = visit.writes();
+    let target = EditTarget::find(&store, &id.to_string(), options).await;
+    let target = target.map_err(|error| visit.refuse(error))?;
+    let frame = visit.frame(Section::Failed).await?;
+    let row = (target.row.job_name.clone(), target.row.pool.clone());
+    let mut page = EditPage::new(frame, id, row, form);
+    page.problems.extend(problem);
+    let Some(params) = page.read(&target) else { return Ok(page.refused()) };
+    let difference = match target.compare(&params) {
+        Ok(difference) => difference,
+        Err(nothing) => {
+            page.problems.push(nothing.to_string());
+            return Ok(page.refused());
+        }
+    };
+    page.show_changes(&target, &params, &difference.params);
+    let schemas = target.schemas(&store, &difference).await;
+    let schemas = schemas.map_err(|error| visit.refuse(error))?;
+    page.notes = schemas.notes();
+    page.problems.extend(schemas.mismatches(&params).iter().map(SchemaMismatch::describe));
+    if page.form.apply && page.form.reason.is_none() {
+        page.problems.push("Say why, for those who read the audit.".to_owned());
+    }
+    if !page.problems.is_empty() {
+        return Ok(page.refused());
+    }
+    let Some(reason) = page.form.reason.as_deref().filter(|_| page.form.apply) else {
+        return Ok(html(&page));
+    };
+    let applied = async {
+        let by = (visit.actor(), reason);
+        let edited = target.apply(&store, &params, &difference, by).await?;
+        if let Edited::ToVerify { id, attempt } = edited {
+            let by = (visit.actor(), Some(reason));
+            verified_requeue::requeue(&store, &[id], Some(attempt), None, by).await?;
+            return Ok::<_, OperationError>(Done::Verifying);
+        }
+        Ok(if requeue { Done::Requeued } else { Done::Edited })
+    };
+    match applied.await {
+        Ok(done) => {
+            let address = format!("/failed/{id}?done={}", done.word());
+            Ok(Redirect::to(&visit.url(&address)).into_response())
+        }
+        Err(error) => {
+            // What was typed is not lost.
+            page.problems.push(Problem::from(error).detail);
+            Ok(page.refused())
+        }
+    }
+}
+
+impl EditPage {
+    fn new(frame: Frame, id: Uuid, (job, pool): (String, String), form: EditForm) -> Self {
+        let (problems, notes, changes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { frame, id, job, pool, form, problems, notes, changes, more_changes: 0 }
+    }
+
+    /// Reads the params, with the stored values where the text has masks; `None`: a problem is noted.
+    fn read(&mut self, target: &EditTarget<'_>) -> Option<Value> {
+        let params = match read_params(&self.form.params) {
+            Ok(params) => params,
+            Err(error) => {
+                self.problems.push(error.to_string());
+                return None;
+            }
+        };
+        match restore_masked(&target.row.params, &params) {
+            Ok(params) => Some(params),
+            Err(strays) => {
+                let text = |place: &String| {
+                    format!("{place}: *** stands for no value here; write the secret itself")
+                };
+                self.problems.extend(strays.iter().map(text));
+                None
+            }
+        }
+    }
+
+    fn show_changes(
+        &mut self,
+        target: &EditTarget<'_>,
+        params: &Value,
+        changes: &[sexton_operations::failed::changes::Change],
+    ) {
+        let (before, after) = (mask_secrets(&target.row.params), mask_secrets(params));
+        let shown = changes.iter().take(MAX_SHOWN).map(|change| ShownChange {
+            place: if change.pointer.is_empty() { "/".to_owned() } else { change.pointer.clone() },
+            before: before.pointer(&change.pointer).cloned(),
+            after: after.pointer(&change.pointer).cloned(),
+        });
+        self.changes = shown.collect();
+        self.more_changes = changes.len().saturating_sub(MAX_SHOWN);
+    }
+
+    fn refused(&self) -> Response {
+        (StatusCode::BAD_REQUEST, html(self)).into_response()
+    }
+}

@@ -1,0 +1,71 @@
+// What the stories have in common: a browser, a page that reports its faults, and checks that hold on every page.
+"use strict";
+
+const fs = require("node:fs");
+const path = require("node:path");
+const { chromium } = require("playwright-core");
+
+const axe = fs.readFileSync(require.resolve("axe-core"), "utf8");
+const TIMEOUT = 30_000;
+// This machine's network is closed to everything that a browser does by itself.
+const ARGUMENTS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+];
+
+// Runs a story, and ends the process with its outcome.
+function tell(story) {
+  const [address, ...rest] = process.argv.slice(2);
+  (async () => {
+    const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ARGUMENTS });
+    try {
+      await story({ browser, address, arguments: rest });
+      console.log("seen to the end");
+    } finally {
+      await browser.close();
+    }
+  })().catch((error) => {
+    console.error(error.stack || error);
+    process.exit(1);
+  });
+}
+
+// Opens a page whose scripts and console may report nothing.
+async function open(browser, { width = 1440, scheme = "light", script = true, context: options = {} } = {}) {
+  const context = await browser.newContext({
+    viewport: { width, height: 900 }, colorScheme: scheme, javaScriptEnabled: script, ...options,
+  });
+  context.setDefaultTimeout(TIMEOUT);
+  const page = await context.newPage();
+  page.faults = [];
+  page.on("pageerror", (error) => page.faults.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    // The browser itself says that a document had a status above 400.
+    const expected = message.text().startsWith("Failed to load resource");
+    if (["error", "warning"].includes(message.type()) && !expected) page.faults.push(message.text());
+  });
+  return page;
+}
+
+// Fails if people could not use the page: by the rules of axe, for the width of its text, or because of a fault.
+async function check(page) {
+  const where = `${page.url()} at ${page.viewportSize().width} px`;
+  const result = await page.evaluate(`${axe}; axe.run()`);
+  const violations = result.violations.map((it) => `${it.id}: ${it.help}: ${it.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
+  const sideways = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (sideways > 0) violations.push(`the page scrolls sideways by ${sideways} px`);
+  assert(violations.length === 0, `${where}:\n${violations.join("\n")}`);
+  assert(page.faults.length === 0, `${where}:\n${page.faults.join("\n")}`);
+}
+
+async function picture(page, name) {
+  if (process.env.PICTURES) {
+    await page.screenshot({ path: path.join(process.env.PICTURES, `${name}.png`) });
+  }
+}
+
+function assert(condition, message) {
+  if (!condition) throw new Error(message);
+}
+
+module.exports = { tell, open, check, picture, assert };
