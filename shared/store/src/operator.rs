@@ -25,7 +25,8 @@ use crate::notifications::Notification;
 use crate::{Now, Store, StoreError};
 
 pub(crate) use audit::{
-    NewAction, is_lock_timeout, notify, record_actions, record_bulk_actions, set_lock_timeout,
+    NewAction, is_lock_timeout, notify, record_actions, record_bulk_actions, record_jobless_action,
+    set_lock_timeout,
 };
 pub use audit::{OperatorAction, list_by_execution, list_by_job};
 pub use audit_query::{ActionFilter, PageStart, list_actions};

@@ -7,7 +7,7 @@ use sexton_model::access::{MAX_TOKENS, Role};
 
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
-use crate::operator::AuditContext;
+use crate::operator::{AuditContext, record_jobless_action};
 use crate::{Now, Store, StoreError};
 
 /// The length of SHA-256, in bytes.
@@ -120,16 +120,7 @@ pub async fn create(
     }
     let after =
         json!({"id": token.id, "name": token.name, "role": token.role, "valid_ms": token.valid_ms});
-    sqlx::query!(
-        "-- record_token_creation
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, after) VALUES ($1, $2, 'create_token', $3, $4)",
-        at,
-        by.actor,
-        by.reason,
-        after
-    )
-    .execute(WithTimeout(&mut *tx))
-    .await?;
+    record_jobless_action(&mut tx, "create_token", (None, Some(after)), by, at).await?;
     commit(tx).await?;
     Ok(TokenCreation::Created)
 }
@@ -177,16 +168,7 @@ pub async fn revoke(
     .await?;
     let Some(revoked) = revoked else { return Ok(false) };
     let before = json!({"id": revoked.id, "name": name, "role": revoked.role});
-    sqlx::query!(
-        "-- record_token_revocation
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, before) VALUES ($1, $2, 'revoke_token', $3, $4)",
-        at,
-        by.actor,
-        by.reason,
-        before
-    )
-    .execute(WithTimeout(&mut *tx))
-    .await?;
+    record_jobless_action(&mut tx, "revoke_token", (Some(before), None), by, at).await?;
     commit(tx).await?;
     Ok(true)
 }

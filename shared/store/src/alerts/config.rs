@@ -15,7 +15,7 @@ use super::claim::LEASE_S;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
 use crate::error::parse_column;
-use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
+use crate::operator::{AuditContext, is_lock_timeout, record_jobless_action, set_lock_timeout};
 use crate::{Now, Store, StoreError, incidents};
 
 /// What an apply changes.
@@ -127,18 +127,8 @@ pub async fn apply(
     if change.routes_changed {
         write_routes(&mut tx, &file.routes).await?;
     }
-    sqlx::query!(
-        "-- record_alerts_apply
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
-        VALUES ($1, $2, 'apply_alerts', $3, $4, $5)",
-        at,
-        by.actor,
-        by.reason,
-        document(&before),
-        document(file)
-    )
-    .execute(WithTimeout(&mut *tx))
-    .await?;
+    let documents = (Some(document(&before)), Some(document(file)));
+    record_jobless_action(&mut tx, "apply_alerts", documents, by, at).await?;
     commit(tx).await?;
     Ok(change)
 }

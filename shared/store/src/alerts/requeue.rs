@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::config::retry_at_once;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
-use crate::operator::AuditContext;
+use crate::operator::{AuditContext, record_jobless_action};
 use crate::{Now, Store, StoreError};
 
 /// Which parked notifications are tried again.
@@ -60,17 +60,8 @@ pub async fn requeue(
     retry_at_once(&mut tx, &channels, at).await?;
     let after =
         json!({"channels": channels, "notifications": requeued.len(), "first": requeued.first()});
-    sqlx::query!(
-        "-- record_notification_requeue
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, after)
-        VALUES ($1, $2, 'requeue_notifications', $3, $4)",
-        at,
-        by.actor,
-        by.reason,
-        after
-    )
-    .execute(WithTimeout(&mut *tx))
-    .await?;
+    let change = (None, Some(after));
+    record_jobless_action(&mut tx, "requeue_notifications", change, by, at).await?;
     commit(tx).await?;
     Ok(requeued)
 }
@@ -115,17 +106,14 @@ async fn record_test(
     by: AuditContext<'_>,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    sqlx::query!(
-        "-- record_test
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, after) VALUES ($1, $2, 'test_channel', $3, $4)",
+    record_jobless_action(
+        connection,
+        "test_channel",
+        (None, Some(json!({"channel": channel}))),
+        by,
         at,
-        by.actor,
-        by.reason,
-        json!({"channel": channel})
     )
-    .execute(WithTimeout(connection))
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Records that an operator's process sent a test by itself.

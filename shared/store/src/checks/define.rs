@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sexton_model::check::{CheckSpec, REMOVED_AFTER};
 use sexton_model::duration::to_millis;
 use sexton_model::incident::Severity;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{CheckRow, columns, document};
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
-use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
+use crate::operator::{AuditContext, is_lock_timeout, record_jobless_action, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
 /// What an apply changes.
@@ -98,8 +98,8 @@ pub async fn apply(
         }
         if !dry_run {
             write(&mut tx, spec, at).await?;
-            let before = old.map(document);
-            audit(&mut tx, "apply_check", before, Some(document(spec)), by, at).await?;
+            let change = (old.map(document), Some(document(spec)));
+            record_jobless_action(&mut tx, "apply_check", change, by, at).await?;
         }
     }
     if !dry_run {
@@ -218,31 +218,7 @@ pub async fn act(
         CheckAction::Resume => "resume_check",
         CheckAction::Delete => "delete_check",
     };
-    audit(&mut tx, action, Some(json!({"name": name})), None, by, at).await?;
+    record_jobless_action(&mut tx, action, (Some(json!({"name": name})), None), by, at).await?;
     commit(tx).await?;
     Ok(true)
-}
-
-/// Records in the audit what was done.
-pub(super) async fn audit(
-    connection: &mut PgConnection,
-    action: &str,
-    before: Option<Value>,
-    after: Option<Value>,
-    by: AuditContext<'_>,
-    at: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "-- record_check_action
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after) VALUES ($1, $2, $3, $4, $5, $6)",
-        at,
-        by.actor,
-        action,
-        by.reason,
-        before,
-        after
-    )
-    .execute(WithTimeout(connection))
-    .await?;
-    Ok(())
 }

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 
-use super::define::{ChecksError, audit};
+use super::define::ChecksError;
 use super::record::HASH_BYTES;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
-use crate::operator::{AuditContext, set_lock_timeout};
+use crate::operator::{AuditContext, record_jobless_action, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
 /// A ping key, without the key.
@@ -76,7 +76,7 @@ pub async fn create(
         return Ok(false);
     }
     let after = json!({"name": name, "max_checks": max_checks});
-    audit(&mut tx, "create_ping_key", None, Some(after), by, at).await?;
+    record_jobless_action(&mut tx, "create_ping_key", (None, Some(after)), by, at).await?;
     commit(tx).await?;
     Ok(true)
 }
@@ -103,7 +103,8 @@ pub async fn delete(
     if deleted == 0 {
         return Ok(false);
     }
-    audit(&mut tx, "delete_ping_key", Some(json!({"name": name})), None, by, at).await?;
+    let before = json!({"name": name});
+    record_jobless_action(&mut tx, "delete_ping_key", (Some(before), None), by, at).await?;
     commit(tx).await?;
     Ok(true)
 }

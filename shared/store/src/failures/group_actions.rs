@@ -10,7 +10,7 @@ use sexton_model::failures::GroupDecision;
 use super::reopened;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
-use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
+use crate::operator::{AuditContext, is_lock_timeout, record_jobless_action, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
 /// The longest note, in characters.
@@ -146,19 +146,7 @@ pub async fn decide(
             error => error.into(),
         })?;
     }
-    sqlx::query!(
-        "-- record_group_action
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
-        VALUES ($1, $2, $3, $4, $5, $6)",
-        row.now,
-        by.actor,
-        action,
-        by.reason,
-        before,
-        after
-    )
-    .execute(WithTimeout(&mut *tx))
-    .await?;
+    record_jobless_action(&mut tx, action, (Some(before), Some(after)), by, row.now).await?;
     commit(tx).await?;
     Ok(GroupStatus { decision, note })
 }

@@ -8,6 +8,7 @@ use sqlx::PgConnection;
 use sqlx::error::DatabaseError;
 use uuid::Uuid;
 
+use super::AuditContext;
 use crate::connection::client_timeout::WithTimeout;
 use crate::notifications::{CHANNEL, Notification};
 use crate::{Store, StoreError};
@@ -80,6 +81,29 @@ pub(crate) async fn record_bulk_actions(
         &reasons as &[Option<String>],
         &before as &[Option<Value>],
         &after as &[Option<Value>]
+    )
+    .execute(WithTimeout(connection))
+    .await?;
+    Ok(())
+}
+
+/// Records one action on something that belongs to no job, such as a token or a channel, in the caller's transaction.
+pub(crate) async fn record_jobless_action(
+    connection: &mut PgConnection,
+    action: &str,
+    (before, after): (Option<Value>, Option<Value>),
+    by: AuditContext<'_>,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- record_jobless_action
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after) VALUES ($1, $2, $3, $4, $5, $6)",
+        at,
+        by.actor,
+        action,
+        by.reason,
+        before,
+        after
     )
     .execute(WithTimeout(connection))
     .await?;

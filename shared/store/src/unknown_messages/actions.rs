@@ -4,11 +4,11 @@
 //! The sweep carries marks out; until then a restore only removes the mark.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::{Postgres, Transaction};
 
 use crate::connection::client_timeout::{WithTimeout, commit};
-use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
+use crate::operator::{AuditContext, is_lock_timeout, record_jobless_action, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
 /// Why an action was refused.
@@ -123,8 +123,9 @@ pub async fn discard(
     .execute(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?;
-    let states = (json!({"message": id, "state": "kept"}), json!({"state": "discarded"}));
-    record(&mut tx, "discard_raw", by, states, row.now).await?;
+    let states =
+        (Some(json!({"message": id, "state": "kept"})), Some(json!({"state": "discarded"})));
+    record_jobless_action(&mut tx, "discard_raw", states, by, row.now).await?;
     commit(tx).await.map_err(StoreError::from)?;
     Ok(PendingAction::Discard)
 }
@@ -168,8 +169,9 @@ pub async fn restore(
     .execute(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?;
-    let states = (json!({"message": id, "state": "discarded"}), json!({"state": "kept"}));
-    record(&mut tx, "restore_raw", by, states, row.now).await?;
+    let states =
+        (Some(json!({"message": id, "state": "discarded"})), Some(json!({"state": "kept"})));
+    record_jobless_action(&mut tx, "restore_raw", states, by, row.now).await?;
     commit(tx).await.map_err(StoreError::from)?;
     Ok(if is_gone { PendingAction::Restore } else { PendingAction::Keep })
 }
@@ -201,27 +203,4 @@ async fn lock(
         Err(error) if is_lock_timeout(&error) => Err(UnknownMessageError::Locked(id.to_owned())),
         Err(error) => Err(StoreError::from(error).into()),
     }
-}
-
-async fn record(
-    tx: &mut Transaction<'static, Postgres>,
-    action: &str,
-    by: AuditContext<'_>,
-    (before, after): (Value, Value),
-    at: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "-- record_unknown_message_action
-        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
-        VALUES ($1, $2, $3, $4, $5, $6)",
-        at,
-        by.actor,
-        action,
-        by.reason,
-        before,
-        after
-    )
-    .execute(WithTimeout(&mut **tx))
-    .await?;
-    Ok(())
 }
