@@ -106,14 +106,30 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail)
     }
 
+    /// 400, with everything that is wrong, each with its place.
+    pub fn several(mut places: Vec<ProblemPlace>) -> Self {
+        if places.len() == 1 {
+            return Self::invalid(places.remove(0));
+        }
+        let lines = places.iter().map(|place| Self::invalid(place.clone()).detail);
+        let detail = lines.collect::<Vec<_>>().join("\n");
+        Self { errors: places, ..Self::new(StatusCode::BAD_REQUEST, ProblemCode::Invalid, detail) }
+    }
+
     /// Names parameters of operations as fields of the body that they came in.
     #[must_use]
-    pub fn in_body(mut self, fields: &[(&str, &str)]) -> Self {
+    pub fn in_body(self, fields: &[(&str, &str)]) -> Self {
+        self.below("", fields)
+    }
+
+    /// As [`Self::in_body`], for fields of the object at `pointer` in the body.
+    #[must_use]
+    pub fn below(mut self, pointer: &str, fields: &[(&str, &str)]) -> Self {
         for place in &mut self.errors {
             if let Some(name) = place.parameter.take() {
                 let field = fields.iter().find(|(parameter, _)| *parameter == name);
                 let field = field.map_or(name.as_str(), |(_, field)| field);
-                place.pointer = Some(format!("/{field}"));
+                place.pointer = Some(format!("{pointer}/{field}"));
             }
         }
         self
@@ -128,6 +144,11 @@ impl Problem {
 impl ProblemPlace {
     fn field(name: &str, detail: String) -> Self {
         Self { parameter: Some(name.to_owned()), detail, ..Self::general(String::new()) }
+    }
+
+    /// What is wrong at `pointer` in the request's body.
+    pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { pointer: Some(pointer.into()), ..Self::general(detail.into()) }
     }
 
     const fn general(detail: String) -> Self {

@@ -4,8 +4,10 @@
 //! is described for OpenAPI where it is written; [`openapi`] is the whole description, and the file `server/openapi.json` its committed
 //! form.
 
+pub mod bulk_requests;
 pub mod bulks;
 pub mod channels;
+pub mod edits;
 pub mod enqueue;
 pub mod executions;
 pub mod extract;
@@ -81,10 +83,13 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(failures::requeue))
         .routes(routes!(failures::discard))
         .routes(routes!(failures::restore))
+        .routes(routes!(edits::edit))
         .routes(routes!(groups::list))
         .routes(routes!(groups::show))
         .routes(routes!(groups::remark))
-        .routes(routes!(bulks::list))
+        .routes(routes!(bulks::list, bulk_requests::create))
+        .routes(routes!(bulk_requests::preview))
+        .routes(routes!(bulk_requests::restore))
         .routes(routes!(bulks::show))
         .routes(routes!(bulks::stop))
         .routes(routes!(bulks::resume))

@@ -109,8 +109,7 @@ pub struct PageParameters {
 
 /// Refuses a request for what is at `pointer` in its body.
 pub fn problem_of_field(pointer: &str, detail: &str) -> Problem {
-    let (pointer, detail) = (Some(pointer.to_owned()), detail.to_owned());
-    Problem::invalid(ProblemPlace { pointer, parameter: None, line: None, detail })
+    Problem::invalid(ProblemPlace::at(pointer, detail))
 }
 
 /// Refuses a request for a parameter of its path or query.

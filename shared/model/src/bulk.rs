@@ -5,6 +5,7 @@
 //! previous one stopped.
 
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
 
 use crate::rate::Rate;
 use crate::state::{Cause, State, next};
@@ -16,7 +17,9 @@ pub const MAX_BATCH_EXECUTIONS: u32 = 500;
 pub const MAX_CANARY_EXECUTIONS: u32 = 1_000;
 
 /// The action on each execution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BulkKind {
     /// Run it again.
     Requeue,

@@ -8,3 +8,4 @@ pub mod changes;
 pub mod details;
 pub mod edit;
 pub mod list;
+pub mod masked;

@@ -1,7 +1,9 @@
 //! The API over HTTP, on a database of its own.
 
 mod access;
+mod bulks;
 mod description;
+mod edits;
 mod failures;
 mod job_files;
 mod jobs;

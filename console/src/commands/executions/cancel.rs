@@ -57,7 +57,7 @@ pub(super) async fn run(arguments: &Cancel, session: &Session) -> Result<(), Fai
         Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
             let action = BulkAction::new(BulkKind::Cancel, options.rate, reason);
-            let bulk = preview_cancel(&store, &selection).await?;
+            let bulk = preview_cancel(&store, &selection, None).await?;
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };

@@ -46,7 +46,7 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         selection => {
             let (kind, canary, rate) = (BulkKind::Requeue, arguments.canary, options.rate);
             let action = BulkAction { kind, canary, pool, verify, rate, reason };
-            let bulk = preview(&store, &selection).await?;
+            let bulk = preview(&store, &selection, None).await?;
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
@@ -93,7 +93,7 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
         Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
             let action = BulkAction::new(BulkKind::Discard, options.rate, Some(reason));
-            let bulk = preview(&store, &selection).await?;
+            let bulk = preview(&store, &selection, None).await?;
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
@@ -119,7 +119,7 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
         Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
             let action = BulkAction::new(BulkKind::Restore, options.rate, reason);
-            let bulk = preview(&store, &selection).await?;
+            let bulk = preview(&store, &selection, None).await?;
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };

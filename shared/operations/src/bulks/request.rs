@@ -1,5 +1,6 @@
 //! Previews and creates bulks.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_model::bulk::BulkKind;
 use sexton_model::execution_filter::ExecutionFilter;
@@ -78,18 +79,21 @@ enum Targets {
     Ids(Vec<(ExecutionId, AttemptNumber)>),
 }
 
-/// Previews a bulk of this selection; changes nothing.
+/// Previews a bulk of this selection; changes nothing. A filter selects executions that had failed by `until`, which is
+/// the instant of an earlier preview, or now if absent.
 ///
 /// # Errors
 ///
-/// Those of the database.
+/// [`InvalidRequest`] for an instant that lies ahead, and those of the database.
 pub async fn preview(
     store: &Store,
     selection: &Selection<FailureFilter>,
+    until: Option<DateTime<Utc>>,
 ) -> Result<BulkPreview, OperationError> {
+    check_passed(store, until).await?;
     match selection {
         Selection::Filter(filter) => {
-            let counts = bulk::preview(store, filter, None).await?;
+            let counts = bulk::preview(store, filter, until).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
         Selection::Ids(ids) => {
@@ -100,18 +104,21 @@ pub async fn preview(
     }
 }
 
-/// Previews a bulk that cancels this selection; changes nothing. A filter selects executions that wait or run.
+/// Previews a bulk that cancels this selection; changes nothing. A filter selects executions that wait or run, and were
+/// claimed by `until`.
 ///
 /// # Errors
 ///
-/// Those of the database.
+/// As [`preview`].
 pub async fn preview_cancel(
     store: &Store,
     selection: &Selection<ExecutionFilter>,
+    until: Option<DateTime<Utc>>,
 ) -> Result<BulkPreview, OperationError> {
+    check_passed(store, until).await?;
     match selection {
         Selection::Filter(filter) => {
-            let counts = bulk::preview_cancel(store, filter, None).await?;
+            let counts = bulk::preview_cancel(store, filter, until).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
         Selection::Ids(ids) => {
@@ -122,11 +129,56 @@ pub async fn preview_cancel(
     }
 }
 
+/// Refuses the instant of a preview that lies ahead: a bulk up to it would take failures that nobody has seen.
+async fn check_passed(store: &Store, until: Option<DateTime<Utc>>) -> Result<(), OperationError> {
+    let Some(until) = until else { return Ok(()) };
+    if until > status::clock(store).await? {
+        let problem = "lies ahead; send back that of a preview";
+        return Err(InvalidRequest::field("previewed_at", problem).into());
+    }
+    Ok(())
+}
+
 fn raw(ids: &[ExecutionId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.get()).collect()
 }
 
 impl BulkPreview {
+    /// Returns the executions that were selected by their ids, each with its attempt number; none for a filter.
+    pub fn seen(&self) -> &[(ExecutionId, AttemptNumber)] {
+        match &self.targets {
+            Targets::Filter(_) => &[],
+            Targets::Ids(ids) => ids,
+        }
+    }
+
+    /// Acts on executions selected by their ids only at the attempt numbers that the operator has seen earlier.
+    #[must_use]
+    pub fn at_attempts(mut self, seen: &[(ExecutionId, AttemptNumber)]) -> Self {
+        if let Targets::Ids(ids) = &mut self.targets {
+            for (id, attempt) in ids {
+                let earlier = seen.iter().find(|(seen, _)| seen == id);
+                *attempt = earlier.map_or(*attempt, |(_, earlier)| *earlier);
+            }
+        }
+        self
+    }
+
+    /// Refuses a bulk whose selection has another size than its operator has seen.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict::Other`] with both sizes.
+    pub fn check_count(&self, seen: u64) -> Result<(), Conflict> {
+        let count = self.counts.count;
+        if count == seen {
+            return Ok(());
+        }
+        let text =
+            format!("{count} executions are selected, and you have seen {seen}; preview it again");
+        Err(Conflict::Other(text))
+    }
+
     /// Refuses a bulk without executions.
     ///
     /// # Errors

@@ -5,13 +5,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// Maximum number of differences; further ones count as one.
 pub const MAX_CHANGES: usize = 1_000;
 
 /// One difference.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Change {
     /// The place, as a JSON pointer (RFC 6901); empty: the whole document.
     pub pointer: String,
@@ -20,7 +22,9 @@ pub struct Change {
 }
 
 /// The kind of a difference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ChangeKind {
     /// Only the new document has a value there.
     Added,

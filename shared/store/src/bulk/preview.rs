@@ -19,11 +19,14 @@ use crate::{Now, Store, StoreError};
 
 /// Maximum number of executions that a preview reads.
 pub const MAX_PREVIEW_EXECUTIONS: u64 = 100_000;
+/// Maximum number of failure groups in one preview.
+const MAX_PREVIEW_GROUPS: usize = 100;
 /// Number of executions in one page.
 const PAGE_EXECUTIONS: i64 = 5_000;
 
 /// The executions that a bulk would select.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Preview {
     /// Number of executions read.
     pub count: u64,
@@ -33,6 +36,8 @@ pub struct Preview {
     pub jobs: Vec<(String, u64)>,
     /// Number of executions of each pool, the largest first.
     pub pools: Vec<(String, u64)>,
+    /// Number of executions of each failure group, by its fingerprint, the largest first; at most 100 groups.
+    pub groups: Vec<(String, u64)>,
     /// Number of executions that run; to cancel them, their workers are asked.
     pub running: u64,
     /// When the first of them failed or was discarded; of executions to cancel, their nominal times.
@@ -56,6 +61,7 @@ struct Counts {
     running: u64,
     jobs: BTreeMap<String, u64>,
     pools: BTreeMap<String, u64>,
+    groups: BTreeMap<String, u64>,
     later: LaterSuccesses,
 }
 
@@ -92,6 +98,7 @@ pub async fn preview(
     preview.verified = counts.verified;
     preview.jobs = sort_by_count(counts.jobs);
     preview.pools = sort_by_count(counts.pools);
+    preview.groups = largest_groups(counts.groups);
     Ok(preview)
 }
 
@@ -129,6 +136,7 @@ pub async fn preview_cancel(
     preview.running = counts.running;
     preview.jobs = sort_by_count(counts.jobs);
     preview.pools = sort_by_count(counts.pools);
+    preview.groups = largest_groups(counts.groups);
     Ok(preview)
 }
 
@@ -166,6 +174,7 @@ pub async fn preview_cancel_of_ids(store: &Store, ids: &[Uuid]) -> Result<Previe
         running: counts.running,
         jobs: sort_by_count(counts.jobs),
         pools: sort_by_count(counts.pools),
+        groups: largest_groups(counts.groups),
         oldest,
         newest,
         ..Preview::default()
@@ -189,6 +198,7 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
         more: false,
         jobs: sort_by_count(counts.jobs),
         pools: sort_by_count(counts.pools),
+        groups: largest_groups(counts.groups),
         oldest: range.oldest,
         newest: range.newest,
         succeeded_later,
@@ -250,7 +260,24 @@ async fn count_jobs(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<
         counts.verified += row.verified as u64;
         counts.running += row.running as u64;
     }
+    let groups = sqlx::query!(
+        r#"-- preview_groups
+        SELECT fingerprint AS "fingerprint!", count(*) AS "count!" FROM sexton.executions
+        WHERE id = ANY ($1) AND fingerprint IS NOT NULL GROUP BY 1"#,
+        ids
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    for row in groups {
+        *counts.groups.entry(row.fingerprint).or_default() += row.count as u64;
+    }
     Ok(())
+}
+
+fn largest_groups(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut groups = sort_by_count(counts);
+    groups.truncate(MAX_PREVIEW_GROUPS);
+    groups
 }
 
 fn sort_by_count(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {

@@ -14,6 +14,7 @@ const MAX_MUTED_GROUPS: i64 = 1_000;
 
 /// Executions that match a filter, except that their groups are muted.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MutedMatches {
     /// Number of executions counted.
     pub count: u64,

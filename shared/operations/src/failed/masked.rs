@@ -1,0 +1,133 @@
+//! Finds masks that came back instead of the secrets that they stand for.
+//!
+//! Lists and pages show [`MASK`] for what looks like a secret. Params that are copied from there, changed and sent back would overwrite the
+//! secret with the mask.
+
+use serde_json::{Map, Value};
+use sexton_model::failures::{MASK, is_secret};
+
+/// Maximum number of places in one answer.
+const MAX_PLACES: usize = 50;
+
+/// Returns the places, as JSON pointers into `after`, at which it has a mask that `before` does not have there.
+pub fn masked_places(before: &Value, after: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    search(Some(before), after, false, &mut String::new(), &mut found);
+    found
+}
+
+/// Changes params by a JSON merge patch (RFC 7396): fields of `patch` replace those of the same name, objects are merged, and
+/// `null` removes a field. What the patch does not name stays, secrets among it.
+pub fn merge(params: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (name, change) in patch {
+        match change {
+            Value::Null => drop(params.remove(name)),
+            Value::Object(fields) => {
+                let field = params.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
+                if !field.is_object() {
+                    *field = Value::Object(Map::new());
+                }
+                if let Value::Object(inside) = field {
+                    merge(inside, fields);
+                }
+            }
+            other => drop(params.insert(name.clone(), other.clone())),
+        }
+    }
+}
+
+fn search(
+    before: Option<&Value>,
+    after: &Value,
+    is_secret_name: bool,
+    pointer: &mut String,
+    found: &mut Vec<String>,
+) {
+    if found.len() >= MAX_PLACES || before == Some(after) {
+        return;
+    }
+    let length = pointer.len();
+    match after {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                pointer.push('/');
+                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                let before = before.and_then(|before| before.get(name));
+                search(before, value, is_secret_name || is_secret(name), pointer, found);
+                pointer.truncate(length);
+            }
+        }
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                pointer.push('/');
+                pointer.push_str(&index.to_string());
+                let before = before.and_then(|before| before.get(index));
+                search(before, value, is_secret_name, pointer, found);
+                pointer.truncate(length);
+            }
+        }
+        Value::String(text) if is_masked(text, is_secret_name) => found.push(pointer.clone()),
+        _ => {}
+    }
+}
+
+/// Whether it is a mask: under a secret's name, or in place of the password of an address.
+fn is_masked(text: &str, is_secret_name: bool) -> bool {
+    (is_secret_name && text == MASK)
+        || (text.contains("://") && text.contains(&format!(":{MASK}@")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sexton_model::failures::mask_secrets;
+
+    use super::*;
+
+    #[test]
+    fn a_mask_that_came_back_is_found_wherever_a_secret_was_masked() {
+        let before = json!({
+            "customer": 7, "api_token": "hunter2", "db": {"password": {"a": "b"}, "a/b": "https://ann:x@shop.example"},
+            "list": [{"secret": "s"}], "stars": "***", "pin": "***",
+        });
+        let shown = mask_secrets(&before);
+        assert_eq!(
+            masked_places(&before, &shown),
+            ["/api_token", "/db/a~1b", "/db/password", "/list/0/secret"],
+            "what stood there before is no mask"
+        );
+        assert_eq!(masked_places(&before, &before), Vec::<String>::new());
+        let moved =
+            json!({"list": [{"note": "***"}, {"secret": "***"}], "new": {"cookie": ["***"]}});
+        assert_eq!(masked_places(&before, &moved), ["/list/1/secret", "/new/cookie/0"]);
+    }
+
+    #[test]
+    fn a_patch_changes_what_it_names() {
+        let merged = |params: Value, patch: Value| {
+            let (Value::Object(mut params), Value::Object(patch)) = (params, patch) else {
+                unreachable!("both are objects");
+            };
+            merge(&mut params, &patch);
+            Value::Object(params)
+        };
+        // Examples of RFC 7396, appendix A.
+        for (params, patch, expected) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": [1]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": [2]}), json!({"a": [2]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+            (json!({"a": 7}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}})),
+        ] {
+            assert_eq!(merged(params, patch), expected);
+        }
+    }
+}
