@@ -6,6 +6,7 @@
 //!
 //! A folder for each part of the console; [`shell`] is what they have in common, and depends on none of them.
 
+mod executions;
 mod failed;
 mod shell;
 
@@ -24,6 +25,7 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
     let site = Site::new(backend, base_path, hub);
     Router::new()
         .merge(failed::routes())
+        .merge(executions::routes())
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn_with_state(site.clone(), guard::guarded))

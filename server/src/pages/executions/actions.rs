@@ -1,0 +1,59 @@
+//! Cancel of one execution, and its repetition.
+
+use axum::extract::Path;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use sexton_model::id::ExecutionId;
+use sexton_operations::executions::{cancel, details};
+use sexton_operations::jobs::trigger::{TriggerRequest, trigger};
+use sexton_store::operator::Cancelled;
+use uuid::Uuid;
+
+use super::show::Done;
+use crate::access::Operator;
+use crate::api::ReasonBody;
+use crate::pages::shell::form::Form;
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::visit::Visit;
+
+/// An empty field is no reason.
+fn given(reason: Option<&str>) -> Option<&str> {
+    reason.map(str::trim).filter(|reason| !reason.is_empty())
+}
+
+fn done(visit: &Visit<Operator>, id: Uuid, done: Done) -> Response {
+    Redirect::to(&visit.url(&format!("/executions/{id}?done={}", done.word()))).into_response()
+}
+
+pub(super) async fn cancel(
+    visit: Visit<Operator>,
+    Path(id): Path<Uuid>,
+    Form(ReasonBody { reason }): Form<ReasonBody>,
+) -> Result<Response, Refusal> {
+    let (store, reason) = (visit.writes(), given(reason.as_deref()));
+    let cancelled = cancel::cancel(&store, ExecutionId::new(id), visit.actor(), reason).await;
+    Ok(match cancelled.map_err(|error| visit.refuse(error))? {
+        Cancelled::Immediately => done(&visit, id, Done::Cancelled),
+        Cancelled::Requested => done(&visit, id, Done::CancelRequested),
+    })
+}
+
+/// Triggers the execution's job with the execution's params. The page shows them masked, so they are read here.
+pub(super) async fn run_again(
+    visit: Visit<Operator>,
+    Path(id): Path<Uuid>,
+    Form(ReasonBody { reason }): Form<ReasonBody>,
+) -> Result<Response, Refusal> {
+    let store = visit.writes();
+    let repeated = async {
+        let execution = details::find(&store, id, true).await?.execution;
+        let request = TriggerRequest {
+            job: &execution.job_name,
+            key: None,
+            params: execution.params.as_object(),
+            reason: given(reason.as_deref()),
+        };
+        trigger(&store, request, visit.actor()).await
+    };
+    let triggered = repeated.await.map_err(|error| visit.refuse(error))?;
+    Ok(done(&visit, triggered.id.get(), Done::RunAgain))
+}

@@ -1,0 +1,93 @@
+//! `/executions`: executions in any state, by a filter.
+
+use askama::Template;
+use axum::response::Response;
+use sexton_model::state::State;
+use sexton_operations::error::OperationError;
+use sexton_operations::executions::list;
+
+use crate::access::Viewer;
+use crate::api::{PageSize, filtered_query};
+use crate::pages::shell::executions::{ExecutionRow, rows};
+use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::visit::Visit;
+
+filtered_query! {
+    /// Which executions to list.
+    pub(super) ExecutionsQuery {
+        /// Only in this state. May be repeated.
+        #[param(explode)]
+        state: Vec<State>,
+        /// Executions of a page.
+        #[param(inline)]
+        limit: PageSize,
+        /// `next_cursor` of the page before.
+        cursor: Option<String>,
+    }
+}
+
+#[derive(Debug, Template)]
+#[template(path = "executions/list.html")]
+struct ExecutionsPage {
+    frame: Frame,
+    query: ExecutionsQuery,
+    is_filtered: bool,
+    rows: Vec<ExecutionRow>,
+    rows_label: &'static str,
+    next: Option<String>,
+    /// The page looked at as many executions as it may, and may miss some that the next one finds.
+    is_cut_short: bool,
+}
+
+impl ExecutionsPage {
+    fn states(&self) -> [(State, bool); State::ALL.len()] {
+        State::ALL.map(|state| (state, self.query.state.contains(&state)))
+    }
+
+    fn param(&self) -> &str {
+        self.query.param.first().map_or("", String::as_str)
+    }
+
+    fn label(&self) -> &str {
+        self.query.label.first().map_or("", String::as_str)
+    }
+
+    /// The conditions that have no field of the form.
+    fn hidden(&self) -> Vec<(&'static str, &str)> {
+        let ExecutionsQuery { group, task_type, worker, error_class, .. } = &self.query;
+        let conditions = [
+            ("group", group),
+            ("task_type", task_type),
+            ("worker", worker),
+            ("error_class", error_class),
+        ];
+        conditions
+            .into_iter()
+            .filter_map(|(name, value)| value.as_deref().map(|value| (name, value)))
+            .chain(self.query.param.iter().skip(1).map(|value| ("param", value.as_str())))
+            .chain(self.query.label.iter().skip(1).map(|value| ("label", value.as_str())))
+            .collect()
+    }
+}
+
+pub(super) async fn list(
+    visit: Visit<Viewer>,
+    query: PageQuery<ExecutionsQuery>,
+) -> Result<Response, Refusal> {
+    let frame = visit.frame(Section::Executions).await?;
+    let store = visit.reads();
+    let refuse = |error: OperationError| visit.refuse(error);
+    let ExecutionsQuery { state, limit, cursor, .. } = &query.values;
+    let request = query.values.filter();
+    let filter = request.read_executions(store, state, frame.now).await.map_err(refuse)?;
+    let after = list::read_cursor(cursor.as_deref()).map_err(|error| visit.refuse(error))?;
+    let found = list::list(store, &filter, after, limit.get()).await.map_err(refuse)?;
+    let is_filtered = !request.is_empty() || !state.is_empty();
+    let next = query.next(found.page.next_cursor.as_ref());
+    let rows = rows(store, found.page.items, frame.now).await.map_err(refuse)?;
+    let (query, is_cut_short) = (query.values, found.is_cut_short);
+    let rows_label = "Executions";
+    Ok(html(&ExecutionsPage { frame, query, is_filtered, rows, rows_label, next, is_cut_short }))
+}

@@ -1,0 +1,201 @@
+//! `/executions/{id}`: one timeline from the claim to what people did, and everything that is known beside it.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sexton_model::access::Role;
+use sexton_model::job::is_reserved;
+use sexton_model::progress::Progress;
+use sexton_operations::executions::details::{self, ExecutionDetails};
+use sexton_operations::flows::describe_wait;
+use sexton_operations::ledger::execution::{ExplainedExecution, explain_execution};
+use sexton_operations::text;
+use sexton_store::attempts::Attempt;
+use sexton_store::executions::Execution;
+use sexton_store::flows::FlowMember;
+
+use super::output::{ShownOutput, shown};
+use crate::access::Viewer;
+use crate::pages::shell::copy;
+use crate::pages::shell::executions::progress;
+use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::timeline::{TimelineEntry, entries};
+use crate::pages::shell::visit::Visit;
+
+/// Members of a flow that the page lists.
+const MEMBERS_SHOWN: usize = 50;
+/// Longest sentence, in characters: it quotes an error, which is shown whole below it.
+const MAX_SENTENCE_CHARS: usize = 400;
+
+/// What was just done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Done {
+    /// It was cancelled.
+    Cancelled,
+    /// Its worker ends it.
+    CancelRequested,
+    /// It was made to repeat another one, or by a trigger.
+    RunAgain,
+}
+
+impl Done {
+    /// The word in an address.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::CancelRequested => "cancel_requested",
+            Self::RunAgain => "run_again",
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Cancelled => "You have cancelled it.",
+            Self::CancelRequested => {
+                "You have requested its cancel. Its worker ends the task, and this page shows when."
+            }
+            Self::RunAgain => "You have made this execution. This page shows what becomes of it.",
+        }
+    }
+}
+
+/// What the address of an execution may say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ExecutionQuery {
+    done: Option<Done>,
+    /// The attempt whose output is shown; absent: the last one.
+    attempt: Option<i32>,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "executions/show.html")]
+struct ExecutionPage<'a> {
+    frame: Frame,
+    details: &'a ExecutionDetails,
+    execution: &'a Execution,
+    explained: &'a ExplainedExecution,
+    timeline: Vec<TimelineEntry>,
+    progress: Option<Progress>,
+    output: Option<ShownOutput>,
+    notice: Option<&'static str>,
+    role: Role,
+}
+
+impl ExecutionPage<'_> {
+    fn sentence(&self) -> String {
+        let why = text::line(&self.explained.why, MAX_SENTENCE_CHARS);
+        let mut rest = why.chars();
+        let first = rest.next().map(char::to_uppercase);
+        first.into_iter().flatten().chain(rest).collect()
+    }
+
+    fn can_be_cancelled(&self) -> bool {
+        matches!(self.execution.state.as_str(), "pending" | "running" | "retrying")
+            && !self.execution.cancel_requested
+    }
+
+    /// Tasks that other programs publish, and questions, have no job that could be triggered.
+    fn can_run_again(&self) -> bool {
+        matches!(self.execution.state.as_str(), "succeeded" | "cancelled" | "skipped" | "discarded")
+            && !is_reserved(&self.execution.job_name)
+    }
+
+    /// Its key is that of a firing of the schedule.
+    fn is_firing(&self) -> bool {
+        let Execution { execution_key, own_key, .. } = self.execution;
+        let kinds = ["cron-", "every-", "once-"];
+        !own_key && kinds.iter().any(|kind| execution_key.starts_with(kind))
+    }
+
+    fn is_foreign(&self) -> bool {
+        is_reserved(&self.execution.job_name)
+    }
+
+    fn action(&self, action: &str) -> String {
+        format!("/executions/{}/{action}", self.execution.id)
+    }
+
+    fn cancel_command(&self) -> String {
+        copy::command(&["executions", "cancel", &self.execution.id.to_string()])
+    }
+
+    fn cancel_request(&self) -> String {
+        let path = format!("/executions/{}/cancel", self.execution.id);
+        copy::request("POST", &path, &json!({"reason": "…"}))
+    }
+
+    fn trigger_command(&self) -> String {
+        let params = self.execution.params.to_string();
+        copy::command(&["jobs", "trigger", &self.execution.job_name, "--params", &params])
+    }
+
+    fn trigger_request(&self) -> String {
+        let path = format!("/jobs/{}/trigger", self.execution.job_name);
+        copy::request("POST", &path, &json!({"params": self.execution.params}))
+    }
+
+    fn logs_command(&self, output: &ShownOutput) -> String {
+        let id = self.execution.id.to_string();
+        copy::command(&["executions", "logs", &id, "--attempt", &output.number.to_string()])
+    }
+
+    fn is_shown(&self, attempt: &Attempt) -> bool {
+        self.output.as_ref().is_some_and(|output| output.number == attempt.number)
+    }
+
+    fn members(&self) -> &[FlowMember] {
+        let all = self.details.flow.as_ref().map_or(&[][..], |flow| &flow.all);
+        &all[..all.len().min(MEMBERS_SHOWN)]
+    }
+
+    fn members_left_out(&self) -> usize {
+        self.details.flow.as_ref().map_or(0, |flow| flow.all.len().saturating_sub(MEMBERS_SHOWN))
+    }
+
+    fn wait_of(member: &FlowMember) -> String {
+        describe_wait(member).unwrap_or_default()
+    }
+
+    fn has_params(&self) -> bool {
+        self.execution.params.as_object().is_none_or(|params| !params.is_empty())
+    }
+
+    fn result(&self) -> Option<&Value> {
+        self.execution.result.as_ref().filter(|result| !result.is_null())
+    }
+}
+
+pub(super) async fn show(
+    visit: Visit<Viewer>,
+    Path(id): Path<String>,
+    query: PageQuery<ExecutionQuery>,
+) -> Result<Response, Refusal> {
+    let frame = visit.frame(Section::Executions).await?;
+    let store = visit.reads();
+    let found = async {
+        let explained = explain_execution(store, &id, frame.now).await?;
+        let id = explained.execution.id;
+        let details = details::find(store, id, false).await?;
+        let output = shown(store, id, query.values.attempt).await?;
+        Ok((explained, details, output))
+    };
+    let found: Result<_, sexton_operations::error::OperationError> = found.await;
+    let (explained, details, output) = found.map_err(|error| visit.refuse(error))?;
+    Ok(html(&ExecutionPage {
+        frame,
+        execution: &details.execution,
+        timeline: entries(&explained.timeline),
+        progress: progress(&details.execution),
+        output,
+        notice: query.values.done.map(Done::sentence),
+        role: Role::Operator,
+        details: &details,
+        explained: &explained,
+    }))
+}
