@@ -8,7 +8,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use sexton_operations::status::{self, Queues, Status as PlatformStatus, Warning};
+use sexton_operations::status::{self, Queues, RecordedStatus, Status as PlatformStatus, Warning};
 use sexton_operations::workers::MAX_HEARTBEAT_AGE_MS;
 use sexton_store::incidents::OpenIncidents;
 use sexton_store::instances::Instance;
@@ -42,9 +42,10 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let status = status::read(&store, &session.settings()?).await?;
     if session.out.is_json() {
         session.out.document(&status.document())?;
-        return arguments.judge(&status.warnings);
+        return arguments.judge(&status.recorded.warnings);
     }
-    let PlatformStatus { overview, host_now, instances, queues, incidents, warnings, .. } = &status;
+    let PlatformStatus { recorded, queues } = &status;
+    let RecordedStatus { overview, host_now, instances, incidents, warnings, .. } = recorded;
     let mut facts = facts(overview, *host_now, queues);
     facts.cell("incidents", incident_counts(incidents));
     for warning in warnings {
@@ -186,7 +187,7 @@ fn pools_table(status: &PlatformStatus) -> Table {
         "DELAYED",
         "CONSUMERS",
     ]);
-    for pool in &status.pools {
+    for pool in &status.recorded.pools {
         let pool_queues = status.queues_of(pool);
         let count = |number: Option<u64>| {
             number.map_or_else(Cell::none, |number| Cell::number(number as i64))

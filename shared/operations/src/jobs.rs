@@ -6,6 +6,7 @@ pub mod backfill;
 pub mod catch_up;
 pub mod clock_changes;
 pub mod delete;
+pub mod density;
 pub mod details;
 pub mod files;
 pub mod filled;

@@ -1,5 +1,5 @@
 //! The platform's state. The rows are the record and make up the answer; the broker adds how full its queues are, and
-//! if it does not answer, the answer says so.
+//! if it does not answer, the answer says so. [`read_recorded`] reads the rows alone, for those who have no broker.
 
 mod queues;
 mod warnings;
@@ -7,7 +7,7 @@ mod warnings;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_service::clock;
-use sexton_service::settings::ConsoleSettings;
+use sexton_service::settings::{ConsoleSettings, FailedLimits};
 use sexton_store::incidents::{self, OpenIncidents};
 use sexton_store::instances::{self, Instance};
 use sexton_store::status::{self, Overview, PoolCounts};
@@ -20,10 +20,12 @@ pub use warnings::Warning;
 
 /// The period of `FAILED_WARN_PER_HOUR`, in seconds.
 const FAILED_WINDOW_S: i64 = 3_600;
+/// A day, in seconds.
+const FAILED_DAY_S: i64 = 86_400;
 
-/// The platform's state.
+/// The platform's state, as far as the rows say it.
 #[derive(Debug)]
-pub struct Status {
+pub struct RecordedStatus {
     /// Counts over the whole platform.
     pub overview: Overview,
     /// This host's clock at the time of the counts.
@@ -32,8 +34,6 @@ pub struct Status {
     pub pools: Vec<PoolCounts>,
     /// Schedulers and workers with a heartbeat within a day.
     pub instances: Vec<Instance>,
-    /// The broker's answer, or why it has none.
-    pub queues: Result<Queues, String>,
     /// Executions that failed within the last hour and are still failed.
     pub failed_last_hour: i64,
     /// The open incidents at a glance. No warnings: they have notifications and people of their own.
@@ -42,51 +42,83 @@ pub struct Status {
     pub warnings: Vec<Warning>,
 }
 
+/// The platform's state.
+#[derive(Debug)]
+pub struct Status {
+    /// What the rows say.
+    pub recorded: RecordedStatus,
+    /// The broker's answer, or why it has none.
+    pub queues: Result<Queues, String>,
+}
+
 /// Reads the platform's state. It changes nothing, on either server.
 ///
 /// # Errors
 ///
 /// Those of the database; a broker without an answer is no error.
 pub async fn read(store: &Store, settings: &ConsoleSettings) -> Result<Status, OperationError> {
+    let recorded = read_recorded(store, Some(settings.failed)).await?;
+    let names: Vec<&str> = recorded.pools.iter().map(|pool| pool.pool.as_str()).collect();
+    let queues = queues::read_queues(settings, &names).await;
+    Ok(Status { recorded, queues })
+}
+
+/// Reads what the rows say of the platform's state. Without `limits` nothing warns of failed executions.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn read_recorded(
+    store: &Store,
+    limits: Option<FailedLimits>,
+) -> Result<RecordedStatus, OperationError> {
     let overview = status::overview(store, None).await?;
     let host_now = clock::now();
     let pools = status::pools(store, None).await?;
     let instances = instances::list(store, None).await?;
-    let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
-    let queues = queues::read_queues(settings, &names).await;
     let held = catch_up::find_hold(store).await?.map(Warning::held);
-    let recent = status::failed_since(store, FAILED_WINDOW_S, None).await?;
+    let failed_last_hour = status::failed_since(store, FAILED_WINDOW_S, None).await?;
     let incidents = incidents::summarize_open(store).await?;
     let overflow = unknown_messages::overflow(store).await?;
+    let of_failed = limits.map(|limits| Warning::of_failed(&overview, failed_last_hour, limits));
     let warnings = held
         .into_iter()
         .chain(pools.iter().filter_map(Warning::of))
-        .chain(Warning::of_failed(&overview, recent, settings.failed))
+        .chain(of_failed.into_iter().flatten())
         .chain(overflow.map(Warning::RawMessagesOverflow))
         .collect();
-    let failed_last_hour = recent;
-    Ok(Status {
+    Ok(RecordedStatus {
         overview,
         host_now,
         pools,
         instances,
-        queues,
         failed_last_hour,
         incidents,
         warnings,
     })
 }
 
+/// Counts the executions that failed within the last 24 hours and are still failed.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn count_failed_last_day(store: &Store) -> Result<i64, OperationError> {
+    Ok(status::failed_since(store, FAILED_DAY_S, None).await?)
+}
+
 impl Status {
     /// Returns the state as one document.
     pub fn document(&self) -> Value {
+        let recorded = &self.recorded;
+        let pools = recorded.pools.iter().map(|pool| self.with_queue(pool));
         json!({
-            "database": self.overview,
-            "failed_last_hour": self.failed_last_hour,
-            "incidents": self.incidents,
-            "instances": self.instances,
-            "pools": self.pools.iter().map(|pool| self.with_queue(pool)).collect::<Vec<_>>(),
-            "warnings": self.warnings,
+            "database": recorded.overview,
+            "failed_last_hour": recorded.failed_last_hour,
+            "incidents": recorded.incidents,
+            "instances": recorded.instances,
+            "pools": pools.collect::<Vec<_>>(),
+            "warnings": recorded.warnings,
             "broker": match &self.queues {
                 Ok(queues) => json!({"reachable": true, "error": queues.missing(),
                                      "failed_ready": queues.failed_ready}),
