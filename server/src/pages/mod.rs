@@ -6,8 +6,11 @@
 //!
 //! A folder for each part of the console; [`shell`] is what they have in common, and depends on none of them.
 
+#![expect(clippy::unused_self, reason = "a template calls methods of its page and its frame")]
+
 mod executions;
 mod failed;
+mod overview;
 mod shell;
 
 use axum::Router;
@@ -24,6 +27,7 @@ use crate::events::Hub;
 pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
     let site = Site::new(backend, base_path, hub);
     Router::new()
+        .merge(overview::routes())
         .merge(failed::routes())
         .merge(executions::routes())
         .route("/events", get(events::follow))

@@ -152,10 +152,7 @@ impl BulkQuery {
         now: DateTime<Utc>,
     ) -> Result<Selection<FailureFilter>, OperationError> {
         let scope = FailureScope { discarded: kind == BulkKind::Restore, muted: self.muted };
-        let mut filter = self.filter().read_failures(store, scope, now).await?;
-        if let Some(previewed_at) = self.previewed_at {
-            filter.until = Some(filter.until.map_or(previewed_at, |until| until.min(previewed_at)));
-        }
+        let filter = self.filter().read_failures(store, scope, now).await?;
         Ok(Selection::Filter(Box::new(filter)))
     }
 }
@@ -169,7 +166,7 @@ pub(super) async fn preview(
     let kind = query.kind().map_err(|problem| visit.refuse(problem))?;
     let previewed = async {
         let selection = query.select(visit.reads(), kind, frame.now).await?;
-        request::preview(visit.reads(), &selection).await
+        request::preview(visit.reads(), &selection, None).await
     };
     let preview = previewed.await.map_err(|error| visit.refuse(error))?;
     Ok(html(&BulkPage { frame, kind, counts: &preview.counts, query }))
@@ -198,7 +195,8 @@ pub(super) async fn create(
         let store = visit.writes();
         let now = sexton_store::status::clock(&store).await?;
         let selection = query.select(&store, kind, now).await?;
-        request::preview(&store, &selection).await?.create(&store, action, visit.actor()).await
+        let preview = request::preview(&store, &selection, query.previewed_at).await?;
+        preview.create(&store, action, visit.actor()).await
     };
     let id = created.await.map_err(|error| visit.refuse(error))?;
     Ok(Redirect::to(&visit.url(&format!("/bulks/{id}"))).into_response())

@@ -12,8 +12,8 @@ use sexton_model::pool::PoolName;
 use sexton_operations::bulks::verified_requeue;
 use sexton_operations::error::OperationError;
 use sexton_operations::failed::edit::{EditOptions, EditTarget, Edited, read_params};
+use sexton_operations::failed::masked::{masked_places, restore_masked};
 use sexton_operations::params_schemas::SchemaMismatch;
-use sexton_operations::secrets::restore_masked;
 use uuid::Uuid;
 
 use super::show::Done;
@@ -183,16 +183,16 @@ impl EditPage {
                 return None;
             }
         };
-        match restore_masked(&target.row.params, &params) {
-            Ok(params) => Some(params),
-            Err(strays) => {
-                let text = |place: &String| {
-                    format!("{place}: *** stands for no value here; write the secret itself")
-                };
-                self.problems.extend(strays.iter().map(text));
-                None
-            }
+        let params = restore_masked(&target.row.params, &params);
+        let strays = masked_places(&target.row.params, &params);
+        if strays.is_empty() {
+            return Some(params);
         }
+        let text = |place: &String| {
+            format!("{place}: *** stands for no value here; write the secret itself")
+        };
+        self.problems.extend(strays.iter().map(text));
+        None
     }
 
     fn show_changes(

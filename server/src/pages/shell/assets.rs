@@ -1,5 +1,6 @@
 //! The files that pages refer to: embedded, each with its hash in its name, so that a browser keeps it and a new version is fetched.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
@@ -43,9 +44,11 @@ const HASH_BYTES: usize = 6;
 /// Each with its versioned name.
 static VERSIONED: LazyLock<Vec<(String, &Asset)>> = LazyLock::new(|| {
     let version = |asset: &Asset| {
-        let hash = digest(&SHA256, asset.bytes);
-        let hash: String =
-            hash.as_ref().iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let mut hash = String::new();
+        for byte in digest(&SHA256, asset.bytes).as_ref().iter().take(HASH_BYTES) {
+            // Writing to a String cannot fail.
+            let _ = write!(hash, "{byte:02x}");
+        }
         let (stem, ending) = asset.name.split_once('.').unwrap_or((asset.name, ""));
         format!("{stem}-{hash}.{ending}")
     };

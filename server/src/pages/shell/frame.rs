@@ -119,6 +119,11 @@ impl Frame {
         text::duration((*to - *from).num_milliseconds())
     }
 
+    /// Returns a word of a row for people: `pool_without_workers` without its underscores.
+    pub(in crate::pages) fn words(&self, word: &str) -> String {
+        self.cell(&word.replace('_', " "))
+    }
+
     /// Returns a text on one line that fits into a cell.
     pub(in crate::pages) fn cell(&self, text: &str) -> String {
         text::line(text, MAX_CELL_CHARS)

@@ -4,7 +4,7 @@
 //! secret with the mask.
 
 use serde_json::{Map, Value};
-use sexton_model::failures::{MASK, is_secret};
+use sexton_model::failures::{MASK, is_secret, mask_secrets};
 
 /// Maximum number of places in one answer.
 const MAX_PLACES: usize = 50;
@@ -14,6 +14,39 @@ pub fn masked_places(before: &Value, after: &Value) -> Vec<String> {
     let mut found = Vec::new();
     search(Some(before), after, false, &mut String::new(), &mut found);
     found
+}
+
+/// Returns params that a person edited with masks in them: where a value stands masked as before, the stored one stands again. A mask in
+/// another place stays, and [`masked_places`] finds it.
+#[must_use]
+pub fn restore_masked(stored: &Value, edited: &Value) -> Value {
+    restore(Some(stored), edited, false)
+}
+
+/// `is_secret_name`: whether the value is that of a field whose values are masked.
+fn restore(stored: Option<&Value>, edited: &Value, is_secret_name: bool) -> Value {
+    if let Some(stored) = stored {
+        let masked = if is_secret_name { Value::from(MASK) } else { mask_secrets(stored) };
+        if *edited == masked {
+            return stored.clone();
+        }
+    }
+    match edited {
+        Value::Object(fields) => {
+            let restored = |(name, value): (&String, &Value)| {
+                let stored = stored.and_then(|stored| stored.get(name));
+                (name.clone(), restore(stored, value, is_secret(name)))
+            };
+            fields.iter().map(restored).collect()
+        }
+        Value::Array(values) => {
+            let restored = |(index, value): (usize, &Value)| {
+                restore(stored.and_then(|stored| stored.get(index)), value, false)
+            };
+            values.iter().enumerate().map(restored).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// Changes params by a JSON merge patch (RFC 7396): fields of `patch` replace those of the same name, objects are merged, and
@@ -80,9 +113,25 @@ fn is_masked(text: &str, is_secret_name: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use sexton_model::failures::mask_secrets;
 
     use super::*;
+
+    #[test]
+    fn an_edit_of_masked_params_keeps_the_secrets_and_changes_the_rest() {
+        let stored = json!({"order": 7, "api_token": "hunter2", "login": {"password": "x", "user": "a"},
+                            "urls": ["https://u:p@host/", "plain"]});
+        let mut edited = mask_secrets(&stored);
+        edited["order"] = json!(8);
+        edited["login"]["user"] = json!("b");
+        let mut expected = stored.clone();
+        expected["order"] = json!(8);
+        expected["login"]["user"] = json!("b");
+        assert_eq!(restore_masked(&stored, &edited), expected);
+        // A new secret is one, and a mask that was moved is found: it would become the secret.
+        let moved =
+            restore_masked(&stored, &json!({"api_token": "new", "other": {"password": "***"}}));
+        assert_eq!(masked_places(&stored, &moved), ["/other/password"]);
+    }
 
     #[test]
     fn a_mask_that_came_back_is_found_wherever_a_secret_was_masked() {

@@ -1,0 +1,114 @@
+//! The page itself.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Extension;
+use axum::response::Response;
+use chrono::{DateTime, TimeDelta, Utc};
+use sexton_operations::error::OperationError;
+use sexton_operations::jobs::density::{CrowdedPart, FiringDensity};
+use sexton_operations::jobs::next_firings::{load_candidates, soonest};
+use sexton_operations::status::{self, RecordedStatus, Warning};
+use sexton_store::Store;
+
+use super::chart::DensityChart;
+use super::density::DensityCache;
+use super::tiles::{Tile, tiles};
+use crate::access::Viewer;
+use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::visit::Visit;
+
+/// Firings that the page names.
+const NEXT_FIRINGS: usize = 10;
+/// Crowded parts that the page names.
+const MAX_CROWDED: usize = 3;
+/// Hours between two labels below the chart.
+const LABEL_HOURS: i64 = 6;
+
+/// The address of the overview says nothing.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OverviewQuery {}
+
+/// A firing to come.
+#[derive(Debug)]
+struct NextFiring {
+    job: String,
+    at: DateTime<Utc>,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "overview/show.html")]
+struct OverviewPage {
+    frame: Frame,
+    status: RecordedStatus,
+    tiles: Vec<Tile>,
+    next: Result<Vec<NextFiring>, String>,
+    density: Result<Arc<FiringDensity>, String>,
+}
+
+impl OverviewPage {
+    /// Where to look because of a warning.
+    fn place(&self, warning: &Warning) -> (&'static str, &'static str) {
+        match warning {
+            Warning::PoolWithoutWorkers { .. } => ("/workers#pools", "Look at the pools"),
+            Warning::CatchUpHeld(_) => ("/firings", "Look at the firings"),
+            Warning::RawMessagesOverflow(_) => ("/incidents", "Look at the incidents"),
+            _ => ("/failed", "Look at the failed executions"),
+        }
+    }
+
+    fn more_incidents(&self) -> i64 {
+        self.status.incidents.count() - self.status.incidents.worst.len() as i64
+    }
+
+    fn chart<'a>(&self, density: &'a FiringDensity) -> DensityChart<'a> {
+        DensityChart(density)
+    }
+
+    fn crowded(&self, density: &FiringDensity) -> Vec<CrowdedPart> {
+        density.crowded(MAX_CROWDED)
+    }
+
+    /// Labels below the chart, from its beginning to its end.
+    fn labels(&self, density: &FiringDensity) -> Vec<String> {
+        let at = |hours: i64| density.from + TimeDelta::hours(hours);
+        (0..=24 / LABEL_HOURS)
+            .map(|label| at(label * LABEL_HOURS).format("%H:%M").to_string())
+            .collect()
+    }
+}
+
+pub(super) async fn show(
+    visit: Visit<Viewer>,
+    Extension(cache): Extension<DensityCache>,
+    _query: PageQuery<OverviewQuery>,
+) -> Result<Response, Refusal> {
+    let frame = visit.frame(Section::Overview).await?;
+    let store = visit.reads();
+    let reading = async {
+        let failed_last_day = status::count_failed_last_day(store).await?;
+        Ok((status::read_recorded(store, None).await?, failed_last_day))
+    };
+    let read: Result<_, OperationError> = reading.await;
+    let (status, failed_last_day) = read.map_err(|error| visit.refuse(error))?;
+    // A schedule that cannot be read must not hide what is wrong.
+    let next = next_firings(store, frame.now).await.map_err(|error| error.to_string());
+    let density = cache.get(store, frame.now).await.map_err(|error| error.to_string());
+    let tiles = tiles(&status, failed_last_day);
+    Ok(html(&OverviewPage { frame, status, tiles, next, density }))
+}
+
+async fn next_firings(
+    store: &Store,
+    now: DateTime<Utc>,
+) -> Result<Vec<NextFiring>, OperationError> {
+    let found = load_candidates(store, &[], None, NEXT_FIRINGS).await?;
+    let firings = soonest(&found.jobs, None, NEXT_FIRINGS, now);
+    let next =
+        firings.iter().map(|firing| NextFiring { job: firing.job.row.name.clone(), at: firing.at });
+    Ok(next.collect())
+}

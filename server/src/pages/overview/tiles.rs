@@ -1,0 +1,193 @@
+//! Numbers at a glance, each with a link to what it counts.
+
+use sexton_operations::status::{RecordedStatus, Warning};
+use sexton_operations::text::{ago, duration};
+use sexton_operations::workers::MAX_HEARTBEAT_AGE_MS;
+use sexton_store::instances::Instance;
+
+/// Tickets are published within a second or so; the relay takes over after five.
+const MAX_UNPUBLISHED_MS: i64 = 15_000;
+/// What is due and waits for longer than this has no free worker.
+const LONG_WAIT_MS: i64 = 60_000;
+
+/// How much a number has to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Warning,
+    Bad,
+}
+
+impl Tone {
+    /// The class in the style sheet.
+    pub(super) const fn class(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Good => "good",
+            Self::Warning => "warn",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// A number at a glance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Tile {
+    pub(super) id: &'static str,
+    pub(super) value: String,
+    pub(super) name: &'static str,
+    /// What it means, or more about it.
+    pub(super) detail: String,
+    pub(super) path: &'static str,
+    pub(super) tone: Tone,
+}
+
+/// Returns the numbers, those first that people look at first.
+pub(super) fn tiles(status: &RecordedStatus, failed_last_day: i64) -> Vec<Tile> {
+    let mut tiles = vec![
+        incidents(status),
+        failed(status),
+        failed_lately(failed_last_day),
+        longest_wait(status),
+        unpublished(status),
+        workers(&status.instances),
+        schedulers(&status.instances),
+        jobs(status),
+    ];
+    let held = status.warnings.iter().find_map(|warning| match warning {
+        Warning::CatchUpHeld(hold) => Some(hold),
+        _ => None,
+    });
+    if let Some(hold) = held {
+        tiles.push(Tile {
+            id: "held",
+            value: hold.firings.to_string(),
+            name: "Held firings",
+            detail: format!("late, of {}; an operator decides", counted(hold.jobs, "job", "jobs")),
+            path: "/firings",
+            tone: Tone::Bad,
+        });
+    }
+    tiles
+}
+
+fn counted(count: i64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+fn incidents(status: &RecordedStatus) -> Tile {
+    let open = &status.incidents;
+    let counts = [("high", open.high), ("medium", open.medium), ("low", open.low)];
+    let named = counts.iter().filter(|(_, count)| *count > 0);
+    let named: Vec<String> = named.map(|(name, count)| format!("{count} {name}")).collect();
+    let (tone, detail) = match (open.high, open.count()) {
+        (_, 0) => (Tone::Good, "nothing to respond to".to_owned()),
+        (0, _) => (Tone::Warning, named.join(", ")),
+        _ => (Tone::Bad, named.join(", ")),
+    };
+    let value = open.count().to_string();
+    Tile { id: "incidents", value, name: "Open incidents", detail, path: "/incidents", tone }
+}
+
+fn failed(status: &RecordedStatus) -> Tile {
+    let overview = &status.overview;
+    let (tone, detail) = match overview.oldest_failed_at {
+        Some(oldest) => {
+            (Tone::Bad, format!("wait for you; the oldest {}", ago(oldest, overview.now)))
+        }
+        None => (Tone::Good, "nothing waits for a decision".to_owned()),
+    };
+    let value = overview.failed.to_string();
+    Tile { id: "failed", value, name: "Failed now", detail, path: "/failed", tone }
+}
+
+fn failed_lately(failed: i64) -> Tile {
+    Tile {
+        id: "failed-lately",
+        value: failed.to_string(),
+        name: "Failed within 24 h",
+        detail: "of those that are failed now".to_owned(),
+        path: "/failed?since=24h",
+        tone: if failed > 0 { Tone::Warning } else { Tone::Plain },
+    }
+}
+
+fn longest_wait(status: &RecordedStatus) -> Tile {
+    let waits = status.pools.iter().filter_map(|pool| Some((pool.oldest_due_ms?, &pool.pool)));
+    let (value, detail, tone) = match waits.max() {
+        Some((ms, pool)) => {
+            let tone = if ms > LONG_WAIT_MS { Tone::Warning } else { Tone::Plain };
+            let pool = sexton_operations::text::line(pool, 40);
+            (duration(ms), format!("for a worker of pool {pool}"), tone)
+        }
+        None => ("none".to_owned(), "nothing that is due waits".to_owned(), Tone::Good),
+    };
+    Tile { id: "longest-wait", value, name: "Longest wait", detail, path: "/workers#pools", tone }
+}
+
+fn unpublished(status: &RecordedStatus) -> Tile {
+    let overview = &status.overview;
+    let (tone, detail) = match overview.oldest_unpublished_ms {
+        Some(ms) if ms > MAX_UNPUBLISHED_MS => {
+            (Tone::Bad, format!("not in RabbitMQ for {}: is it there?", duration(ms)))
+        }
+        Some(ms) => (Tone::Plain, format!("on their way to RabbitMQ, for {}", duration(ms))),
+        None => (Tone::Good, "RabbitMQ has every message".to_owned()),
+    };
+    let value = overview.unpublished.to_string();
+    let path = "/executions";
+    Tile { id: "unpublished", value, name: "Unpublished tickets", detail, path, tone }
+}
+
+/// Counts the processes of a kind that are alive, and the silent ones.
+fn alive<'a>(instances: &'a [Instance], kind: &str) -> (Vec<&'a Instance>, usize) {
+    let of_kind = instances.iter().filter(|instance| instance.kind == kind);
+    let (alive, silent): (Vec<_>, Vec<_>) =
+        of_kind.partition(|instance| instance.silent_ms <= MAX_HEARTBEAT_AGE_MS);
+    (alive, silent.len())
+}
+
+fn process_tone(alive: usize, silent: usize) -> Tone {
+    match (alive, silent) {
+        (0, _) => Tone::Bad,
+        (_, 0) => Tone::Good,
+        _ => Tone::Warning,
+    }
+}
+
+fn workers(instances: &[Instance]) -> Tile {
+    let (alive, silent) = alive(instances, "worker");
+    let running: i64 = alive.iter().map(|worker| worker.running).sum();
+    let slots: i64 = alive.iter().map(|worker| i64::from(worker.slots)).sum();
+    let busy = format!("{running} of {slots} slots busy");
+    let detail = if silent > 0 { format!("{busy}; {silent} silent") } else { busy };
+    let (value, tone) = (alive.len().to_string(), process_tone(alive.len(), silent));
+    Tile { id: "workers", value, name: "Workers alive", detail, path: "/workers", tone }
+}
+
+fn schedulers(instances: &[Instance]) -> Tile {
+    let (alive, silent) = alive(instances, "scheduler");
+    let detail = match (alive.len(), silent) {
+        (0, _) => "nothing is scheduled: start one".to_owned(),
+        (_, 0) => "they share the work".to_owned(),
+        (_, silent) => format!("{silent} silent"),
+    };
+    let (value, tone) = (alive.len().to_string(), process_tone(alive.len(), silent));
+    let path = "/workers#schedulers";
+    Tile { id: "schedulers", value, name: "Schedulers alive", detail, path, tone }
+}
+
+fn jobs(status: &RecordedStatus) -> Tile {
+    let overview = &status.overview;
+    let next = match overview.next_fire_at {
+        Some(at) => format!("the next fires {}", ago(at, overview.now)),
+        None => "nothing is scheduled".to_owned(),
+    };
+    let detail = match overview.jobs_paused {
+        0 => next,
+        paused => format!("{paused} paused; {next}"),
+    };
+    let (value, tone) = (overview.jobs_active.to_string(), Tone::Plain);
+    Tile { id: "jobs", value, name: "Active jobs", detail, path: "/jobs", tone }
+}
