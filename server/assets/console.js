@@ -47,8 +47,10 @@ async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
     if (answer.ok || answer.status === 503) {
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
-      if (fresh) apply(fresh);
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.getElementById("main");
+      if (isNewVersion(page) && !isInUse()) location.reload();
+      else if (fresh) apply(fresh);
     }
   } catch {
     // The stream says whether the server is there.
@@ -56,6 +58,18 @@ async function refresh() {
     fetching = false;
     if (waiting) { waiting = false; refresh(); }
   }
+}
+
+// Whether the server was replaced by a version with another script or style.
+function isNewVersion(page) {
+  const files = (document) => [...document.querySelectorAll("head script, head link")].map((it) => it.getAttribute("src") ?? it.getAttribute("href"));
+  return files(page).join() !== files(document).join();
+}
+
+// Says something above the page; what is said again takes its place.
+function say(...content) {
+  live.replaceChildren(...content);
+  live.hidden = content.length === 0;
 }
 
 let pending = null;
@@ -68,13 +82,12 @@ function apply(fresh) {
   button.type = "button";
   button.textContent = added ? `${added} new: show` : "This page has changed: show";
   button.addEventListener("click", () => { if (pending) replace(pending); });
-  live.replaceChildren(button);
-  live.hidden = false;
+  say(button);
 }
 
 function replace(fresh) {
   pending = null;
-  live.hidden = true;
+  say();
   const open = [...document.querySelectorAll("details[open][id]")].map((element) => element.id);
   Idiomorph.morph(document.getElementById("main"), fresh, { ignoreActiveValue: true });
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
@@ -89,8 +102,14 @@ function listen() {
   let stream = null;
   const open = () => {
     stream = new EventSource(`${base}/events?topics=${encodeURIComponent(topics)}`);
+    stream.addEventListener("began", () => say());
     stream.addEventListener("changed", refresh);
-    stream.addEventListener("resync", refresh);
+    stream.addEventListener("resync", () => { say(); refresh(); });
+    stream.addEventListener("lost", () => say("PostgreSQL does not answer. What you see is as it was; the page follows again by itself."));
+    stream.addEventListener("error", () => {
+      if (stream?.readyState === EventSource.CLOSED) say("The server refuses this page: load it again.");
+      else say("The server does not answer. What you see is as it was; the page follows again by itself.");
+    });
   };
   // A page that nobody sees costs nothing; it is fetched when it is seen again.
   document.addEventListener("visibilitychange", () => {
@@ -111,6 +130,17 @@ function addCopyButtons() {
     code.after(button);
   }
 }
+
+// Ctrl-K, or a slash, leads to the search from everywhere.
+document.addEventListener("keydown", (event) => {
+  const search = document.getElementById("q");
+  const types = event.target.matches("input, textarea, select");
+  if (search && ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !types))) {
+    event.preventDefault();
+    search.focus();
+    search.select();
+  }
+});
 
 addZoneSwitch();
 showTimes();

@@ -11,6 +11,7 @@
 mod executions;
 mod failed;
 mod overview;
+mod search;
 mod shell;
 
 use axum::Router;
@@ -30,6 +31,7 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(overview::routes())
         .merge(failed::routes())
         .merge(executions::routes())
+        .merge(search::routes())
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn_with_state(site.clone(), guard::guarded))
