@@ -63,7 +63,7 @@ impl Exit {
             Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
             Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
             Self::Findings => {
-                "`jobs lint`, `cron lint` or `keys check` has findings, or `doctor` has one that is an error"
+                "`jobs lint`, `cron lint`, `keys check` or `audit verify` has findings, or `doctor` has one that is an error"
             }
             Self::Partly => "only a part was done or converted; the answer says which",
             Self::Warnings => "`doctor` has warnings, or `status --check` has",

@@ -79,9 +79,7 @@ impl Output {
     ///
     /// [`Failure::Closed`] when nobody reads any more.
     pub fn record(&self, document: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(document)
-            .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-        self.print(ascii_controls(&text))
+        self.print(record_line(document)?)
     }
 
     /// Writes a table.
@@ -101,4 +99,15 @@ impl Output {
     pub fn facts(&self, facts: Facts) -> Result<(), Failure> {
         self.print(facts.render(self.color, self.terminal))
     }
+}
+
+/// Returns the line of one of several documents.
+///
+/// # Errors
+///
+/// [`Failure::Failed`] for what is no JSON.
+pub fn record_line(document: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(document)
+        .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
+    Ok(ascii_controls(&text))
 }

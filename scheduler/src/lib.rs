@@ -12,6 +12,7 @@
 //! | | [`reconciler`](maintenance::reconciler) | publishes tickets again that the broker lost |
 //! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the failure index, and counts its groups |
 //! | | [`pruner`](maintenance::pruner) | removes rows that are older than the retention |
+//! | | [`audit_sealer`](maintenance::audit_sealer) | appends operators' actions to the audit's chain |
 //! | | [`ledger_check`](maintenance::ledger_check) | looks for firings without a record |
 //! | | [`platform_metrics`](maintenance::platform_metrics) | reads the values of the whole platform for `/metrics` |
 //! | | [`heartbeat`](maintenance::heartbeat) | records that this process is alive |
@@ -36,6 +37,7 @@ pub mod sweep;
 
 /// The loops that keep rows and queues in order: lost attempts, lost tickets, the failure index, retention.
 pub mod maintenance {
+    pub mod audit_sealer;
     pub mod failure_aggregator;
     pub mod flow_maker;
     pub mod heartbeat;

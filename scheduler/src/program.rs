@@ -43,6 +43,7 @@ use crate::alerts::platform_monitors::PlatformMonitors;
 use crate::background_loop::BackgroundLoop;
 use crate::background_loop::runner::{LoopContext, run};
 use crate::bulks::Bulks;
+use crate::maintenance::audit_sealer::AuditSealer;
 use crate::maintenance::failure_aggregator::FailureAggregator;
 use crate::maintenance::flow_maker::FlowMaker;
 use crate::maintenance::heartbeat::InstanceHeartbeat;
@@ -191,6 +192,7 @@ impl Loops<'_> {
         self.spawn(Cursors::new(store.clone()), &Arc::default());
         self.spawn(FailureAggregator::new(store.clone()), &Arc::default());
         self.spawn_senders(settings, &stop);
+        self.spawn(AuditSealer::new(store.clone()), &Arc::default());
         self.spawn(LedgerCheck::new(store.clone()), &Arc::default());
         self.spawn(JobMonitors::new(store.clone()), &Arc::default());
         self.spawn(CheckMonitors::new(store.clone()), &Arc::default());

@@ -1,5 +1,6 @@
 //! `sexton audit`: operators' actions.
 
+mod chain;
 mod export;
 
 use clap::{Args, Subcommand};
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 use crate::options::{PageOptions, TimeRangeOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Table, line, precise};
+pub use chain::Verify;
 pub use export::{Export, Format};
 
 /// What operators did.
@@ -22,6 +24,10 @@ pub enum AuditCommand {
     List(List),
     /// Write operators' actions, oldest first, one on each line
     Export(Export),
+    /// Verify that nobody has changed, removed or inserted actions
+    Verify(Verify),
+    /// Print the head of the audit's chain, to be kept where the database's owner cannot change it
+    Head,
 }
 
 /// Which actions; an action must meet all conditions.
@@ -80,6 +86,8 @@ pub async fn run(command: AuditCommand, session: &Session) -> Result<(), Failure
     match command {
         AuditCommand::List(arguments) => list(&arguments, session).await,
         AuditCommand::Export(arguments) => export::run(&arguments, session).await,
+        AuditCommand::Verify(arguments) => chain::verify(&arguments, session).await,
+        AuditCommand::Head => chain::head(session).await,
     }
 }
 

@@ -3,9 +3,14 @@
 use sexton_model::lint::Severity;
 use sexton_operations::doctor::Code;
 
-/// Findings that open an incident though the doctor only warns of them: firings or tickets do not go on.
-pub(super) const ALARMING: [Code; 4] =
-    [Code::TicketsUnpublished, Code::TicketsLost, Code::CatchUpHeld, Code::LeasesOverdue];
+/// Findings that open an incident though the doctor only warns of them: firings or tickets do not go on, or the audit is not sealed.
+pub(super) const ALARMING: [Code; 5] = [
+    Code::TicketsUnpublished,
+    Code::TicketsLost,
+    Code::CatchUpHeld,
+    Code::AuditUnsealed,
+    Code::LeasesOverdue,
+];
 
 /// The cause of an incident of the platform. Nothing else opens one, so the documents can have a section for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

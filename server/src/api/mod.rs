@@ -110,7 +110,8 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(platform::show_worker))
         .routes(routes!(platform::list_flows))
         .routes(routes!(platform::show_flow))
-        .routes(routes!(platform::list_actions));
+        .routes(routes!(platform::list_actions))
+        .routes(routes!(platform::audit_head));
     let (router, mut description) = OpenApiRouter::new().nest(BASE_PATH, api).split_for_parts();
     openapi::complete(&mut description);
     (router, description)

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use serde::Deserialize;
+use sexton_operations::audit::chain::{self, AuditHead};
 use sexton_operations::audit::{self, AuditRequest};
 use sexton_operations::flows::{self, FlowDetails};
 use sexton_operations::instants::TimeRangeRequest;
@@ -137,4 +138,11 @@ pub async fn list_actions(
     let filter = request.read(store, status::clock(store).await?).await?;
     let (cursor, limit) = (query.cursor.as_deref(), query.limit.get());
     Ok(Json(audit::page(store, &filter, cursor, limit, false).await?))
+}
+
+/// Shows the head of the audit's chain. Kept elsewhere, it lets `sexton audit verify --head` show later that nothing before it was changed.
+#[utoipa::path(get, path = "/audit/head", tag = "platform", operation_id = "show_audit_head", extensions(("x-role" = json!("viewer"))),
+    responses((status = 200, description = "The head.", body = AuditHead)))]
+pub async fn audit_head(allowed: Allowed<Viewer>) -> Result<Json<AuditHead>, Problem> {
+    Ok(Json(chain::head(allowed.reads()).await?))
 }

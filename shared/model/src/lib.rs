@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod alerts_file;
+pub mod audit_chain;
 pub mod bulk;
 pub mod channel;
 pub mod check;

@@ -52,6 +52,7 @@ fn of_platform(cause: &str) -> &'static str {
         "broker_unreachable" | "tickets_unpublished" | "tickets_lost" => {
             "docs/operations/runbook.md#rabbitmq-is-down-or-was-restarted"
         }
+        "audit_unsealed" => "docs/operations/requeue.md#the-chain-of-the-audit",
         "leases_overdue" => "docs/operations/runbook.md#a-worker-is-silent",
         "catch_up_held" => {
             "docs/operations/runbook.md#catch-up-is-held-a-restored-backup-or-a-clock-jump"

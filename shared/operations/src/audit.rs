@@ -1,4 +1,7 @@
-//! Operators' actions: who, when, from where, why.
+//! Operators' actions: who, when, from where, why. [`chain`] shows whether somebody has changed them since.
+
+pub mod chain;
+pub mod export;
 
 use std::time::Duration;
 

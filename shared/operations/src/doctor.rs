@@ -77,6 +77,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     checks::capacity::check(facts, &mut found);
     checks::time::check(facts, &mut found);
     checks::outbox::check(facts, &mut found);
+    checks::audit::check(facts, &mut found);
     checks::failed_queue::check(facts, &mut found);
     checks::processes::check(facts, &mut found);
     checks::verify_tasks::check(facts, &mut found);

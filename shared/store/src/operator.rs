@@ -7,6 +7,7 @@
 
 mod audit;
 mod audit_query;
+pub mod chain;
 mod edit;
 mod frontier;
 pub(crate) mod transitions;

@@ -13,7 +13,8 @@ async fn each_document_is_that_of_the_command_line() {
         .console
         .file("checks.toml", "[[check]]\nname = \"backup\"\nevery = \"1h\"\ngrace = \"10m\"\n");
     f.console.run(&["checks", "apply", "-f", &checks]).await.expect(0);
-    let pairs: [(&str, &[&str]); 8] = [
+    sexton_store::operator::chain::seal(f.console.store(), 2).await.unwrap();
+    let pairs: [(&str, &[&str]); 9] = [
         ("/failure-groups", &["groups", "list"]),
         ("/bulks", &["bulks", "list"]),
         ("/incidents?all=true", &["incidents", "list", "--all"]),
@@ -21,6 +22,7 @@ async fn each_document_is_that_of_the_command_line() {
         ("/checks", &["checks", "list"]),
         ("/checks/backup", &["checks", "show", "backup"]),
         ("/flows", &["flows", "list"]),
+        ("/audit/head", &["audit", "head"]),
         (
             "/audit?limit=3&action=trigger",
             &["audit", "list", "--limit", "3", "--action", "trigger"],

@@ -1,10 +1,11 @@
 //! `sexton audit`: what operators did, listed and exported.
 
 use serde_json::{Value, json};
+use sexton_store::operator::chain;
 use sexton_store::retention::{RetentionPolicy, RetentionTarget};
 use sexton_tests::retention::pass;
 
-use super::{Console, keys};
+use super::{Console, JOBS, keys};
 
 #[tokio::test]
 async fn audit_list_shows_actions_on_jobs_and_executions_with_actor_and_origin() {
@@ -47,10 +48,28 @@ async fn an_export_is_complete_and_ordered_and_continues_after_the_previous_one(
     console.run(&["failed", "requeue", &id, "--reason", "a, \"b\"\nc"]).await.expect(0);
     let lines = async |args: &[&str]| {
         let text = console.run(&[&["audit", "export"], args].concat()).await.expect(0).stdout;
-        text.lines().map(str::to_owned).collect::<Vec<_>>()
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let end = lines.pop().filter(|line| line.starts_with("{\"through\":"));
+        (lines, end.map(|end| serde_json::from_str::<Value>(&end).unwrap()))
     };
-    let all = lines(&[]).await;
-    assert_eq!(all, lines(&["--unsettled"]).await, "nobody records anything just now");
+    chain::seal(console.store(), 3).await.unwrap();
+    let (all, end) = lines(&[]).await;
+    let end = end.unwrap();
+    let digest: String = sqlx::query_scalar("SELECT encode(sha256(convert_to($1, 'UTF8')), 'hex')")
+        .bind(format!("{}\n", all.join("\n")))
+        .fetch_one(console.store().pool())
+        .await
+        .unwrap();
+    assert_eq!(
+        (&end["through"], &end["actions"], &end["sha256"], &end["unsealed"]),
+        (&json!(5), &json!(5), &json!(digest), &json!(2))
+    );
+    let head = console.run(&["audit", "head"]).await.expect(0);
+    assert_eq!(
+        (head.stdout.trim(), head.stderr.trim()),
+        (end["head"].as_str().unwrap(), "sexton: 2 not sealed yet")
+    );
+    assert_eq!(all, lines(&["--unsettled"]).await.0, "nobody records anything just now");
     let ids: Vec<Value> =
         all.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
     assert_eq!(json!(ids), json!([1, 2, 3, 4, 5]));
@@ -73,8 +92,17 @@ async fn an_export_is_complete_and_ordered_and_continues_after_the_previous_one(
         ]
     );
     assert_eq!(row["reason"], "a, \"b\"\nc");
-    assert_eq!(lines(&["--after", "3"]).await.len(), 2);
-    let csv = lines(&["--format", "csv", "--action", "requeue"]).await;
+    assert_eq!(lines(&["--after", "3"]).await.0.len(), 2);
+    let (none, end) = lines(&["--action", "restore"]).await;
+    assert_eq!(
+        (none.len(), &end.unwrap()["through"]),
+        (0, &json!(5)),
+        "others need not be read again"
+    );
+    let csv =
+        console.run(&["audit", "export", "--format", "csv", "--action", "requeue"]).await.expect(0);
+    assert!(csv.stderr.contains("1 action, through 5; the audit's head is 3:"), "{csv:?}");
+    let csv: Vec<_> = csv.stdout.lines().collect();
     assert_eq!(csv.len(), 2, "a heading and a line: {csv:?}");
     assert!(
         csv[0].starts_with("id,at,actor,action,") && csv[1].contains(r#""a, ""b""\nc""#),
@@ -100,15 +128,19 @@ async fn an_export_misses_nothing_that_a_slow_transaction_records() {
     let export = async |after: i64| {
         let after = after.to_string();
         let ended = console.run(&["audit", "export", "--after", &after]).await.expect(0);
-        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64().unwrap();
-        (ended.stdout.lines().map(id).collect::<Vec<_>>(), ended.stderr)
+        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64();
+        let end: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+        let ids: Vec<i64> = ended.stdout.lines().filter_map(id).collect();
+        (ids, ended.stderr, end["through"].as_i64().unwrap())
     };
-    let (first, stderr) = export(0).await;
+    let (first, stderr, through) = export(0).await;
     assert_eq!(first, (1..number).collect::<Vec<_>>(), "it ends before what may come yet");
     assert!(stderr.contains(&format!("before action {number}")), "{stderr}");
+    assert_eq!(through, number - 1);
     slow.commit().await.unwrap();
-    let (second, stderr) = export(number - 1).await;
+    let (second, stderr, through) = export(through).await;
     assert_eq!((second, stderr.as_str()), (vec![number, number + 1], ""));
+    assert_eq!(through, number + 1);
 }
 
 /// A number of a transaction that rolled back delays an export only until that transaction has ended.
@@ -122,19 +154,22 @@ async fn an_export_skips_unused_sequence_numbers() {
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
     undone.rollback().await.unwrap();
     let ended = console.run(&["audit", "export"]).await.expect(0);
-    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (4, ""));
+    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (5, ""));
 }
 
 /// What retention has removed is not taken for what somebody is recording.
 #[tokio::test]
 async fn an_export_starts_at_the_retention_frontier() {
-    let console = Console::with_jobs().await;
+    let console = Console::new().await;
     let pool = console.store().pool();
     let old = "INSERT INTO sexton.operator_actions (at, actor, action)
                SELECT now() - interval '500 days', 'ann', 'edit' FROM generate_series(1, 10) RETURNING id";
     let last: i64 = sqlx::query_scalar::<_, i64>(old).fetch_all(pool).await.unwrap()[9];
+    let jobs = console.file("jobs.toml", JOBS);
+    console.run(&["jobs", "apply", "-f", &jobs]).await.expect(0);
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
     let terms = RetentionPolicy { days: 30, audit_days: Some(400) };
+    chain::seal(console.store(), 100).await.unwrap();
     let gone = pass(console.store(), terms, &[RetentionTarget::Audit], 4, None).await.unwrap();
     assert_eq!(gone.other, 10);
     let mut slow = pool.begin().await.unwrap();
@@ -143,7 +178,7 @@ async fn an_export_starts_at_the_retention_frontier() {
     sqlx::query(draw).execute(&mut *slow).await.unwrap();
     let after = (last - 5).to_string();
     let ended = console.run(&["audit", "export", "--after", &after]).await.expect(0);
-    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (1, ""));
+    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (5, ""));
     assert!(ended.stdout.contains("a change"), "{}", ended.stdout);
     slow.rollback().await.unwrap();
 }
@@ -191,4 +226,31 @@ async fn secrets_before_and_after_an_edit_are_shown_only_on_request() {
     }
     let listed = console.run(&["--json", "executions", "list"]).await.expect(0).stdout;
     assert!(listed.contains("***") && !listed.contains("geheim"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_verification_says_what_it_verified_and_its_status_whether_the_audit_is_intact() {
+    let console = Console::with_jobs().await;
+    chain::seal(console.store(), 2).await.unwrap();
+    let noted = console.run(&["audit", "head"]).await.expect(0).stdout;
+    let noted = noted.trim();
+    let verified = console.run(&["audit", "verify", "--head", noted]).await.expect(0).stdout;
+    assert!(verified.starts_with("2 actions are intact, recorded from 20"), "{verified}");
+    assert!(verified.contains(&format!("head {noted}\n1 not sealed yet\n")), "{verified}");
+    let document = console.json(&["audit", "verify"]).await;
+    assert_eq!(
+        keys(&document),
+        ["anchor", "head", "is_intact", "problem", "since", "unsealed", "verified"]
+    );
+    let later = noted.replacen('2', "7", 1);
+    let beyond = console.run(&["audit", "verify", "--head", &later]).await.expect(8);
+    assert!(beyond.stderr.contains("is not in the chain"), "{beyond:?}");
+    let unread = console.run(&["audit", "verify", "--head", "yesterday"]).await.expect(2);
+    assert!(unread.stderr.contains("POSITION:HASH"), "{unread:?}");
+    let tamper = "BEGIN; SET LOCAL session_replication_role = replica;
+                  UPDATE sexton.operator_actions SET actor = 'bob' WHERE id = 2; COMMIT";
+    sqlx::raw_sql(tamper).execute(console.store().pool()).await.unwrap();
+    let found = console.run(&["audit", "verify"]).await.expect(8);
+    assert!(found.stdout.starts_with("1 action is intact before the first problem"), "{found:?}");
+    assert!(found.stderr.contains("action 2 at position 2 does not have the hash"), "{found:?}");
 }

@@ -35,7 +35,8 @@ impl Role {
 
 const ALL: &str = "GRANT USAGE ON SCHEMA sexton TO ROLE;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO ROLE;
-    GRANT EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) TO ROLE";
+    GRANT EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) TO ROLE;
+    GRANT EXECUTE ON FUNCTION sexton.seal_operator_actions(integer) TO ROLE";
 
 #[tokio::test]
 async fn doctor_finds_database_privileges() {
@@ -55,7 +56,8 @@ async fn doctor_finds_database_privileges() {
     role.end(&fixture).await;
     // The audit is append-only: nobody needs more there than to read and to add.
     let role =
-        Role::new(&fixture, &[ALL, "REVOKE UPDATE, DELETE ON sexton.operator_actions FROM ROLE"]);
+        Role::new(&fixture, &[ALL, "REVOKE UPDATE, DELETE ON sexton.operator_actions FROM ROLE; REVOKE INSERT, UPDATE, DELETE ON sexton.audit_seals,
+     sexton.audit_unsealed, sexton.audit_chain FROM ROLE"]);
     let role = role.await;
     let (output, answer) = fixture.run(&[("DATABASE_URL", &role.url)], &[]).await;
     assert!(!codes(&answer).contains(&"database_privileges".to_owned()), "{output}");

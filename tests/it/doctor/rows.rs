@@ -53,3 +53,19 @@ async fn doctor_finds_leases_overdue() {
     assert!(evidence(&found).starts_with("1, the first since "), "{found}");
     assert_eq!(found["fix"], false, "what follows is a scheduler's to decide");
 }
+
+#[tokio::test]
+async fn doctor_finds_audit_unsealed() {
+    let fixture = DoctorFixture::new().await;
+    fixture
+        .sql("INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'ann', 'pause')")
+        .await;
+    fixture.is_well().await;
+    let wait =
+        "UPDATE sexton.audit_unsealed SET waiting_since = waiting_since - interval '6 minutes'";
+    fixture.sql(wait).await;
+    let found = fixture.has(Code::AuditUnsealed).await;
+    assert!(evidence(&found).starts_with("1 actions, the first for 6 m"), "{found}");
+    sexton_store::operator::chain::seal(fixture.platform.store(), 10).await.unwrap();
+    fixture.has_no(Code::AuditUnsealed).await;
+}

@@ -17,7 +17,7 @@ async fn a_granted_role_works_and_cannot_change_the_audit_with_or_without_the_tr
     grant(f.store(), &role).await.unwrap();
     grant(f.store(), &role).await.unwrap();
     // The owner could switch the trigger off; what is granted holds without it.
-    f.sql("ALTER TABLE sexton.operator_actions DISABLE TRIGGER USER").await;
+    f.sql("ALTER TABLE sexton.operator_actions DISABLE TRIGGER operator_actions_append_only").await;
     let id = f.failed(1).await;
 
     let server = f.db.url().split_once("://").unwrap().1;
@@ -28,12 +28,17 @@ async fn a_granted_role_works_and_cannot_change_the_audit_with_or_without_the_tr
     operator::discard(&store, id, BY, None).await.unwrap();
     operator::restore(&store, id, BY, None).await.unwrap();
     assert_eq!(operator::list_by_execution(&store, id.get()).await.unwrap().len(), 2);
+    assert_eq!(operator::chain::seal(&store, 10).await.unwrap().actions, 2);
     for statement in [
         "UPDATE sexton.operator_actions SET actor = 'nobody'",
         "DELETE FROM sexton.operator_actions",
         "TRUNCATE sexton.operator_actions",
         "ALTER TABLE sexton.operator_actions DISABLE TRIGGER USER",
         "DROP TABLE sexton.operator_actions",
+        "INSERT INTO sexton.audit_seals (position, action_id, hash) VALUES (1, 1, sha256('x'))",
+        "DELETE FROM sexton.audit_seals",
+        "UPDATE sexton.audit_chain SET position = 0",
+        "DELETE FROM sexton.audit_unsealed",
         "DELETE FROM sexton._sqlx_migrations",
     ] {
         let error = sqlx::query(statement).execute(store.pool()).await.unwrap_err().to_string();

@@ -12,6 +12,7 @@ mod bulk_rate;
 mod bulk_selection;
 mod bulks;
 mod canary;
+mod chain;
 mod grants;
 mod questions;
 mod roles;

@@ -62,6 +62,18 @@ const MATRIX: &[(&str, [bool; 6])] = &[
     // The owner meets the trigger. Nobody else comes so far.
     ("UPDATE sexton.operator_actions SET actor = 'bob'", [true, false, false, false, false, false]),
     ("TRUNCATE sexton.operator_actions", [true, false, false, false, false, false]),
+    ("SELECT hash FROM sexton.audit_seals", [true, true, true, false, true, false]),
+    ("SELECT hash FROM sexton.audit_chain", [true, true, true, false, true, false]),
+    ("SELECT action_id FROM sexton.audit_unsealed", [true, true, true, false, true, false]),
+    // The owner meets the trigger here as well.
+    ("DELETE FROM sexton.audit_seals", [true, false, false, false, false, false]),
+    (
+        "INSERT INTO sexton.audit_seals (position, action_id, hash) VALUES (9, 9, sha256('x'))",
+        [true, false, false, false, false, false],
+    ),
+    ("UPDATE sexton.audit_chain SET position = 0", [true, false, false, false, false, false]),
+    ("DELETE FROM sexton.audit_unsealed", [true, false, false, false, false, false]),
+    ("SELECT sexton.seal_operator_actions(1)", [true, true, false, false, false, false]),
     (
         "SELECT sexton.delete_old_operator_actions(now(), NULL, 1)",
         [true, true, false, false, false, false],

@@ -58,7 +58,11 @@ INSERT INTO sexton.attempt_output SELECT (jsonb_populate_record(o,
     '{"execution_id": "01900000-0000-7000-8000-000000000001"}')).*
     FROM sexton.attempt_output o JOIN chosen c ON c.id = o.execution_id;
 UPDATE sexton.bulks SET ended_at = ended_at - interval '3 days';
-INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now() - interval '2 years', 'ann', 'of long ago');
+BEGIN;
+SET LOCAL session_replication_role = replica;
+UPDATE sexton.operator_actions SET at = at - interval '2 years', action = 'of long ago'
+    WHERE id = (SELECT action_id FROM sexton.audit_seals ORDER BY position LIMIT 1);
+COMMIT;
 UPDATE sexton.retention SET passed_at = NULL;
 "#;
 
@@ -247,6 +251,7 @@ async fn work(granted: &Granted) {
         program.exit(FINAL_TIMEOUT).await;
     }
     granted.sql(OF_LONG_AGO).await;
+    until(platform, "sexton.operator_actions WHERE action = 'of long ago'", 1).await;
     let mut scheduler = granted.scheduler("s2");
     until(platform, "sexton.executions WHERE execution_key = 'of long ago'", 0).await;
     until(platform, "sexton.bulks", 0).await;

@@ -128,6 +128,9 @@ impl SimulationRunner {
             "offers",
             "instances",
             "operator_actions",
+            "audit_seals",
+            "audit_unsealed",
+            "audit_chain",
             "retention",
         ];
         for table in tables {

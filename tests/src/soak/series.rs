@@ -15,8 +15,9 @@ const ROWS_FLOOR: f64 = 500.0;
 const BACKLOG_S: f64 = 5.0;
 /// The floor of descriptors and threads.
 const COUNT_FLOOR: f64 = 4.0;
-/// The append-only audit: it grows by operators' actions, and by nothing else.
+/// The append-only audit and its chain: they grow by operators' actions, and by nothing else.
 const AUDIT: &str = "operator_actions";
+const AUDIT_SEALS: &str = "audit_seals";
 
 /// The growth of each quantity. `fed_per_s` is the scale of what may wait.
 pub fn judge(samples: &[Sample], fed_per_s: f64) -> Vec<Growth> {
@@ -33,7 +34,9 @@ fn series(samples: &[Sample], fed_per_s: f64) -> Vec<Series> {
         all.push(one(name, "descriptors", of(|p| p.descriptors), 0.0, COUNT_FLOOR));
         all.push(one(name, "threads", of(|p| p.threads), 0.0, COUNT_FLOOR));
     }
-    for name in names(samples, |sample| sample.tables.keys()).into_iter().filter(|n| *n != AUDIT) {
+    let of_audit = |name: &str| [AUDIT, AUDIT_SEALS].contains(&name);
+    let tables = names(samples, |sample| sample.tables.keys());
+    for name in tables.into_iter().filter(|name| !of_audit(name)) {
         let of = |value: fn(&Table) -> i64| {
             points(samples, |sample| Some(value(sample.tables.get(name)?) as f64))
         };

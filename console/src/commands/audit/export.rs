@@ -5,16 +5,20 @@
 //! number. So an export waits for those who may be recording something below what it would write, and if they
 //! take too long it ends before the first number that they may have drawn. An export that goes on from the last
 //! number of the one before misses nothing.
+//!
+//! The last line says what the export contains, and signs it with the head of the audit's chain.
 
 use chrono::Utc;
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use sexton_operations::audit::export::ExportDigest;
 use sexton_operations::audit::{self, WRITERS_TIMEOUT, wait_until_settled};
 use sexton_store::operator::{OperatorAction, PageStart};
 
 use super::Selector;
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::show::record_line;
 
 /// Actions of one page.
 const PAGE_ACTIONS: i64 = 1_000;
@@ -60,19 +64,35 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
     if arguments.format == Format::Csv {
         session.out.print(COLUMNS.join(","))?;
     }
+    let mut digest = ExportDigest::default();
     loop {
         let beginning = PageStart::After { after, through };
         let page =
             audit::list(&store, &filter, beginning, PAGE_ACTIONS, arguments.unmasked).await?;
         for action in &page {
-            match arguments.format {
-                Format::Jsonl => session.out.record(action)?,
-                Format::Csv => session.out.print(csv(action))?,
-            }
+            let line = match arguments.format {
+                Format::Jsonl => record_line(action)?,
+                Format::Csv => csv(action),
+            };
+            session.out.print(&line)?;
+            digest.add(&line);
         }
-        match page.last() {
-            Some(last) if page.len() as i64 == PAGE_ACTIONS => after = last.id,
-            _ => break,
+        after = page.last().map_or(after, |last| last.id);
+        if (page.len() as i64) < PAGE_ACTIONS {
+            break;
+        }
+    }
+    // A filter may leave out the last ones. An export that did not wait knows only of those that it has.
+    let through = if arguments.unsettled { after } else { after.max(through) };
+    let end = digest.finish(&store, through).await?;
+    match arguments.format {
+        Format::Jsonl => session.out.record(&end)?,
+        // A table has no place for it.
+        Format::Csv => {
+            let noun = if end.actions == 1 { "action" } else { "actions" };
+            let (actions, head) = (end.actions, &end.head.head);
+            let text = format!("{actions} {noun}, through {through}; the audit's head is {head}");
+            session.out.note(&text);
         }
     }
     if let Some(missing) = missing {

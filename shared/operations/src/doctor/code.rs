@@ -185,6 +185,12 @@ findings! {
         "Tickets were published, are long overdue, and seem lost."
         "Keep a scheduler running; it publishes them again within half a minute."
         Some("marks them unpublished");
+    AuditUnsealed "audit_unsealed" Warning
+        "Operators' actions have not been appended to the audit's chain for more than five minutes, so a change of them would not \
+         show, or one was removed."
+        "Keep a scheduler of this version running, and read its log for `audit_sealer`. `sexton audit verify` finds an action \
+         that was removed."
+        None;
     LeasesOverdue "leases_overdue" Warning
         "Attempts are open whose lease has run out by the database's clock."
         "Keep a scheduler running; it ends them as lost after a whole lease without a renewal. If the database's \

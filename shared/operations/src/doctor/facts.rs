@@ -8,6 +8,7 @@ use sexton_store::doctor::{
     Migrations, OverdueLeases, Privileges, Process, Server, UnofferedVerifyTask,
 };
 use sexton_store::offers::OldWorker;
+use sexton_store::operator::chain::ChainState;
 use sexton_store::parked_messages::FailedCounts;
 use sexton_store::queue_incidents::RecordedQueueIncident;
 use sexton_store::reconcile::OverduePool;
@@ -81,6 +82,8 @@ pub struct Rows {
     pub old_workers: Vec<OldWorker>,
     /// How long nobody has accepted pings, though a check expects some.
     pub pings_unaccepted: Option<Duration>,
+    /// The audit's chain.
+    pub audit: ChainState,
     /// Locks of jobs, that are held or waited for.
     pub locks: LockList,
 }

@@ -9,6 +9,7 @@ use sexton_service::settings::{ConsoleSettings, SettingsErrors};
 use sexton_store::checks::endpoint;
 use sexton_store::doctor::Migrations;
 use sexton_store::locks::LockFilter;
+use sexton_store::operator::chain;
 use sexton_store::{
     Store, StoreError, bulk, catch_up, doctor, locks, offers, parked_messages, queue_incidents,
     reconcile, schema, status, unknown_messages,
@@ -27,6 +28,8 @@ const BROKER_STEP_TIMEOUT: Duration = Duration::from_secs(5);
 const PING_COUNT: usize = 5;
 /// How long an ended lease is normal: after a worker's death the rescuer must first see it for that long.
 const LEASE_GRACE_MS: i64 = 15_000;
+/// Actions of the audit without a seal are counted up to this number.
+const MAX_UNSEALED: i64 = 10_000;
 /// Maximum number of pools examined on the broker.
 const MAX_POOLS: usize = 50;
 
@@ -120,6 +123,7 @@ async fn rows(store: &Store) -> Result<Rows, StoreError> {
             Vec::new()
         },
         pings_unaccepted: endpoint::silent_for(store, None).await?,
+        audit: chain::read_state(store, MAX_UNSEALED).await?,
         locks: LockList {
             advisory: locks::list_advisory(store, &of_jobs, MAX_LOCKS).await?,
             rows: locks::list_rows(store, &of_jobs, MAX_LOCKS).await?,

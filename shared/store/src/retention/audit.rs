@@ -1,4 +1,6 @@
 //! The audit: programs can remove from it only through a function of the database, which keeps 30 days in any case.
+//!
+//! It removes from the beginning of the audit's chain, so that the rest of it can still be verified.
 
 use super::{Position, PrunedBatch, days_before, read_now};
 use crate::connection::client_timeout::{WithTimeout, commit};

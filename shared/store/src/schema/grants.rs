@@ -10,8 +10,13 @@ use sqlx::{Postgres, Row as _, Transaction};
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::{Store, StoreError};
 
-/// The one table of which a program only appends and reads.
-const AUDIT_TABLE: &str = "sexton.operator_actions";
+/// The tables of the audit: of the first a program only appends and reads, of the others it only reads.
+const AUDIT_TABLES: [&str; 4] = [
+    "sexton.operator_actions",
+    "sexton.audit_seals",
+    "sexton.audit_unsealed",
+    "sexton.audit_chain",
+];
 
 /// Programs and commands that make executions, or show what templates become, call these; they read no table.
 pub(crate) const TEMPLATES_GRANT: &str = "GRANT EXECUTE ON FUNCTION \
@@ -25,7 +30,7 @@ const FLOWS_GRANT: &str =
 pub(crate) const END_FLOW_GRANT: &str = "GRANT EXECUTE ON FUNCTION sexton.end_flow(uuid, timestamptz), sexton.wait_for_flow_of(uuid) TO %1$I";
 
 /// What the programs need; `%1$I` is their role. Repeated, the statements change nothing.
-pub(crate) const SERVICE_GRANTS: [&str; 11] = [
+pub(crate) const SERVICE_GRANTS: [&str; 14] = [
     TEMPLATES_GRANT,
     FLOWS_GRANT,
     END_FLOW_GRANT,
@@ -34,6 +39,9 @@ pub(crate) const SERVICE_GRANTS: [&str; 11] = [
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA sexton TO %1$I",
     "REVOKE ALL ON sexton.operator_actions FROM %1$I, PUBLIC",
     "GRANT SELECT, INSERT ON sexton.operator_actions TO %1$I",
+    "REVOKE ALL ON sexton.audit_seals, sexton.audit_unsealed, sexton.audit_chain FROM %1$I, PUBLIC",
+    "GRANT SELECT ON sexton.audit_seals, sexton.audit_unsealed, sexton.audit_chain TO %1$I",
+    "GRANT EXECUTE ON FUNCTION sexton.seal_operator_actions(integer) TO %1$I",
     "REVOKE ALL ON sexton._sqlx_migrations FROM %1$I, PUBLIC",
     "GRANT SELECT ON sexton._sqlx_migrations TO %1$I",
     "GRANT EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) TO %1$I",
@@ -136,18 +144,19 @@ pub(crate) async fn refuse_writers_of_the_audit(
     // writes the statements.
     let known = sqlx::query(
         // A member can become the other role, whether or not it inherits that role's privileges.
-        "SELECT r.rolsuper OR r.oid = c.relowner AS owns,
-                (SELECT m.rolname::text FROM pg_roles m
-                 WHERE m.oid <> r.oid AND pg_has_role(r.oid, m.oid, 'MEMBER')
-                   AND (m.rolsuper OR m.oid = c.relowner OR m.rolname = 'pg_write_all_data'
-                        OR (SELECT bool_or(a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE'))
-                            FROM aclexplode(c.relacl) a WHERE a.grantee = m.oid))
-                 ORDER BY m.rolname LIMIT 1) AS of
+        "SELECT bool_or(r.rolsuper OR r.oid = c.relowner) AS owns,
+                min((SELECT m.rolname::text FROM pg_roles m
+                     WHERE m.oid <> r.oid AND pg_has_role(r.oid, m.oid, 'MEMBER')
+                       AND (m.rolsuper OR m.oid = c.relowner OR m.rolname = 'pg_write_all_data'
+                            OR (SELECT bool_or(a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE')
+                                               OR a.privilege_type = 'INSERT' AND c.relname <> 'operator_actions')
+                                FROM aclexplode(c.relacl) a WHERE a.grantee = m.oid))
+                     ORDER BY m.rolname LIMIT 1)) AS of
          FROM pg_roles r, pg_class c
-         WHERE r.rolname = $1 AND c.oid = $2::regclass",
+         WHERE r.rolname = $1 AND c.oid = ANY ($2::text[]::regclass[]) HAVING count(*) > 0",
     )
     .bind(role)
-    .bind(AUDIT_TABLE)
+    .bind(&AUDIT_TABLES[..])
     .fetch_optional(WithTimeout(&mut **tx))
     .await
     .map_err(StoreError::from)?

@@ -41,6 +41,9 @@ const RULES: &[(&str, &str)] = &[
     (r"\b(process id|worker|scheduler)( +)\d+\b", "$1${2}4123"),
     (r"\bsexton_test_\w+|\btest[-_][0-9a-z_-]{8,}\b", "sexton"),
     (r"add --cursor [\w-]+", "add --cursor WyJlIixbIjIw"),
+    (r"\b\d+:[0-9a-f]{64}\b", "29:9f86d081884c7d65…"),
+    (r"^\d+ actions are intact", "29 actions are intact"),
+    (r"\b\d+ not sealed yet", "2 not sealed yet"),
     (r"\bops1:\d+( pts/\d+| ssh [\d.:]+)*", "ops1:4123"),
 ];
 

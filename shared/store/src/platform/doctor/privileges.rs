@@ -41,8 +41,8 @@ pub struct MissingPrivileges {
 /// Compares what the session's role may do with what it needs.
 ///
 /// A member of `…_operator`, `…_viewer` or `…_producer` needs what that role does; anybody else, what schedulers and
-/// workers do: of every table all rows, but of the audit only reading and adding, and the function by which retention
-/// removes from the audit. Without the schema there is nothing that it could lack.
+/// workers do: of every table all rows, but of the audit only reading and adding, and the functions by which
+/// schedulers seal it and retention removes from it. Without the schema there is nothing that it could lack.
 pub async fn read_privileges(store: &Store) -> Result<Privileges, StoreError> {
     // Not checked at compile time, like everything about roles. The schema's owner has the roles' prefix in its name.
     let suffixes = JUDGED_ROLES.map(PlatformRole::suffix);
@@ -97,6 +97,7 @@ async fn list_missing(
                  WHERE p.name = 'SELECT' AND NOT $2
                     OR $1 AND t.name <> '_sqlx_migrations' AND NOT t.is_view
                        AND NOT (t.name = 'operator_actions' AND p.name IN ('UPDATE', 'DELETE'))
+                       AND NOT (t.name IN ('audit_seals', 'audit_unsealed', 'audit_chain') AND p.name <> 'SELECT')
                  UNION ALL
                  SELECT t.oid, t.name, w.privilege
                  FROM unnest($3::text[], $4::text[]) AS w (name, privilege) JOIN t USING (name))
@@ -111,7 +112,7 @@ async fn list_missing(
          GROUP BY name ORDER BY name)
         UNION ALL
         SELECT p.proname::text, ARRAY['EXECUTE'] FROM pg_proc p, n
-        WHERE $1 AND p.pronamespace = n.oid AND p.proname = 'delete_old_operator_actions'
+        WHERE $1 AND p.pronamespace = n.oid AND p.proname IN ('delete_old_operator_actions', 'seal_operator_actions')
           AND NOT has_function_privilege(p.oid, 'EXECUTE')",
     )
     .bind(is_service)

@@ -1,0 +1,18 @@
+//! Checks that the audit is sealed in time.
+
+use crate::doctor::facts::Facts;
+use crate::doctor::{Code, Finding};
+use crate::text::duration;
+
+/// An action is sealed within a few seconds.
+const MAX_UNSEALED_S: f64 = 300.0;
+
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    let Some(rows) = facts.rows() else { return };
+    let (unsealed, oldest_s) = (rows.audit.unsealed, rows.audit.oldest_unsealed_s);
+    if oldest_s > MAX_UNSEALED_S {
+        let text =
+            format!("{unsealed} actions, the first for {}", duration((oldest_s * 1_000.0) as i64));
+        found.push(Finding::new(Code::AuditUnsealed, text));
+    }
+}
