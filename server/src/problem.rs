@@ -25,7 +25,7 @@ const NO_STORE: (HeaderName, HeaderValue) =
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemCode {
-    /// 400, 404, 405, 413, 415: the request cannot be understood, or its values are not allowed. Correct it.
+    /// 400, 404, 405, 413, 415, 428: the request cannot be understood, or its values are not allowed. Correct it.
     Invalid,
     /// 401: nobody knows who sends it. Send a token.
     Unauthenticated,
@@ -33,7 +33,7 @@ pub enum ProblemCode {
     Forbidden,
     /// 404: there is no such object.
     NotFound,
-    /// 409: the object's state does not allow it. Look at it again.
+    /// 409, 412: the object's state does not allow it. Look at it again.
     Conflict,
     /// 503: the database is away, or somebody else holds a lock. Send it again after `Retry-After`.
     Unavailable,
@@ -242,7 +242,11 @@ impl From<Conflict> for Problem {
             }
             _ => conflict.to_string(),
         };
-        Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
+        let status = match conflict {
+            Conflict::JobChanged { .. } => StatusCode::PRECONDITION_FAILED,
+            _ => StatusCode::CONFLICT,
+        };
+        Self::new(status, ProblemCode::Conflict, detail)
     }
 }
 

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Backend, Stores};
+use crate::api::examination::Examiner;
 use crate::api::{self, BASE_PATH};
 use crate::events::Hub;
 use crate::pages;
@@ -85,7 +86,9 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let pings = Pings { store: store.clone(), recorder, limit, creations };
     let probe = agent();
     let timing = from_fn_with_state(Arc::clone(&probe), timed);
-    let router = Router::new().merge(routes(pings)).merge(api::routes(backend.clone()));
+    let examiner = Examiner::new(settings.doctor.clone(), &settings.instance);
+    let api = api::routes_with(backend.clone(), examiner);
+    let router = Router::new().merge(routes(pings)).merge(api);
     let router = router.merge(pages::routes(backend, "", hub)).fallback(not_found);
     let router = router.layer(timing);
     let service = TowerToHyperService::new(router);

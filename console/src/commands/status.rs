@@ -41,7 +41,7 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let status = status::read(&store, &session.settings()?).await?;
     if session.out.is_json() {
-        session.out.document(&status.document())?;
+        session.out.document(&status.report())?;
         return arguments.judge(&status.recorded.warnings);
     }
     let PlatformStatus { recorded, queues } = &status;

@@ -9,8 +9,8 @@ use serde_json::json;
 use sexton_operations::paging::Page;
 use sexton_operations::short_ids;
 use sexton_operations::unknown_messages::{
-    self, Content, check_whole, content, describe_overflow, document, export_document, find,
-    find_ids, is_truncated, state, without_secrets,
+    self, Content, ListedMessage, check_whole, content, describe_overflow, details,
+    export_document, find, find_ids, is_truncated, state, without_secrets,
 };
 use sexton_store::unknown_messages::{PendingAction, UnknownMessage, UnknownMessageError};
 
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{PageOptions, render_next};
 use crate::session::Session;
-use crate::show::{Cell, Facts, Table, ago, hex, hex_dump, instant, lines};
+use crate::show::{Cell, Facts, Table, ago, hex_dump, instant, lines};
 
 /// Digits of an id in a message.
 const SHORT_ID: usize = 12;
@@ -127,7 +127,7 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         eprintln!("sexton: {}", describe_overflow(overflow));
     }
     if session.out.is_json() {
-        return session.out.document(&page.map(|message| document(&message)));
+        return session.out.document(&page.map(ListedMessage::new));
     }
     let Page { items: found, next_cursor } = page;
     if found.is_empty() && overflow.is_some() {
@@ -160,24 +160,16 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
 
 async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
+    let most = arguments.bytes as usize;
+    if session.out.is_json() {
+        let details = details(&store, &arguments.id, most, !arguments.unmasked).await?;
+        return session.out.document(&details);
+    }
     let message = find(&store, &arguments.id).await?;
     let stored = content(&store, &message.id).await?;
-    let most = arguments.bytes as usize;
     let masked = if arguments.unmasked { None } else { without_secrets(&stored.body) };
     let whole = masked.as_ref().map_or(&stored.body[..], |text| text.as_bytes());
     let shown = &whole[..whole.len().min(most)];
-    if session.out.is_json() {
-        let mut document = document(&message);
-        document["properties"] = stored.properties;
-        document["masked"] = json!(masked.is_some());
-        document["body_text"] = match masked {
-            Some(_) => json!(String::from_utf8_lossy(shown)),
-            None => json!(std::str::from_utf8(shown).ok()),
-        };
-        // Digits are exact, or not there.
-        document["body_hex"] = json!(masked.is_none().then(|| hex(shown)));
-        return session.out.document(&document);
-    }
     let now = session.now(&store).await?;
     let mut facts = Facts::default();
     facts.add("id", &message.id);

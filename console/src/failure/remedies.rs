@@ -217,7 +217,11 @@ fn describe_conflict(conflict: Conflict) -> String {
         Conflict::TruncatedMessage { .. } => format!(
             "{text}: take the message out of the queue with an AMQP tool, or add --cut for what is kept"
         ),
-        Conflict::NothingDiscarded(_) | Conflict::LockRowFree(_) | Conflict::Other(_) => text,
+        Conflict::JobChanged { .. }
+        | Conflict::JobExists(_)
+        | Conflict::NothingDiscarded(_)
+        | Conflict::LockRowFree(_)
+        | Conflict::Other(_) => text,
     }
 }
 

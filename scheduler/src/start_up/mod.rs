@@ -63,7 +63,10 @@ pub async fn start_up(
             Ok(Err(
                 error @ (ApplyError::TooMany(_)
                 | ApplyError::MissingMembers(_)
-                | ApplyError::Templates(_)),
+                | ApplyError::Templates(_)
+                | ApplyError::Exists(_)
+                | ApplyError::Missing(_)
+                | ApplyError::Changed { .. }),
             )) => {
                 return Err(StartError::Jobs(error.to_string()));
             }

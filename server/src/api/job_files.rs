@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
+use super::preconditions::{IfMatch, OptionalIfMatch};
 use crate::access::{Allowed, Editor};
 use crate::problem::Problem;
 
@@ -97,15 +98,22 @@ pub struct DeletedJob {
 }
 
 /// Deletes a job: it never fires again, and its executions stay.
+///
+/// Without `dry_run` it needs `If-Match`: if somebody has changed the job since the sender looked, it is not deleted.
 #[utoipa::path(delete, path = "/jobs/{name}", tag = "jobs", operation_id = "delete_job", extensions(("x-role" = json!("editor"))),
-    params(("name" = String, Path, description = "The job's name."), DeleteJob),
+    params(("name" = String, Path, description = "The job's name."), OptionalIfMatch, DeleteJob),
     responses((status = 200, description = "It is deleted, or would be.", body = DeletedJob)))]
 pub async fn delete(
     allowed: Allowed<Editor>,
     Path(name): Path<String>,
+    seen: Option<IfMatch>,
     Query(DeleteJob { reason, cancel, dry_run }): Query<DeleteJob>,
 ) -> Result<Json<DeletedJob>, Problem> {
-    let request = Delete { name: &name, cancel, dry_run };
+    if seen.is_none() && !dry_run {
+        return Err(IfMatch::missing());
+    }
+    let revision = seen.map(|seen| seen.revision()).transpose()?;
+    let request = Delete { name: &name, cancel, dry_run, revision };
     let deleted = delete_job(&allowed.writes(), request, allowed.actor(), &reason).await?;
     let under_way = deleted.under_way;
     Ok(Json(DeletedJob {

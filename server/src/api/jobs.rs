@@ -1,6 +1,8 @@
 //! Jobs.
 
 use axum::Json;
+use axum::http::header::ETAG;
+use axum::http::{HeaderName, HeaderValue};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
+use super::preconditions::etag;
 use super::{PageSize, ReasonBody, RequiredReason};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -70,14 +73,15 @@ pub async fn list(
 /// Shows a job, with its next firings and its recent past.
 #[utoipa::path(get, path = "/jobs/{name}", tag = "jobs", operation_id = "show_job", extensions(("x-role" = json!("viewer"))),
     params(("name" = String, Path, description = "The job's name; also that of a deleted one.")),
-    responses((status = 200, description = "The job.", body = JobDetails)))]
+    responses((status = 200, description = "The job.", body = JobDetails,
+               headers(("ETag" = String, description = "Its revision, for `If-Match`.")))))]
 pub async fn show(
     allowed: Allowed<Viewer>,
     Path(name): Path<String>,
-) -> Result<Json<JobDetails>, Problem> {
+) -> Result<([(HeaderName, HeaderValue); 1], Json<JobDetails>), Problem> {
     let mut details = details::show(allowed.reads(), &name).await?;
     mask_job(&mut details.job);
-    Ok(Json(details))
+    Ok(([(ETAG, etag(details.job.revision))], Json(details)))
 }
 
 /// A job that was paused.

@@ -5,9 +5,11 @@ use serde::Deserialize;
 use sexton_model::zone::Zone;
 use sexton_operations::instants::TimeRangeRequest;
 use sexton_operations::job_names;
+use sexton_operations::ledger::execution::{ExplainedExecution, explain_execution};
 use sexton_operations::ledger::{Answer, FiringRequest, explain};
 use sexton_store::status;
 use utoipa::IntoParams;
+use uuid::Uuid;
 
 use super::extract::{Path, Query};
 use super::{PageSize, problem_of_parameter};
@@ -56,4 +58,18 @@ pub async fn firings(
     };
     let selector = request.read(&job, status::clock(store).await?)?;
     Ok(Json(explain(store, &job, selector, None).await?))
+}
+
+/// Explains an execution: what it waits for, or what became of it, with its timeline.
+#[utoipa::path(get, path = "/executions/{id}/explain", tag = "executions", operation_id = "explain_execution",
+    extensions(("x-role" = json!("viewer"))),
+    params(("id" = Uuid, Path, description = "The execution's id.")),
+    responses((status = 200, description = "Why it is as it is.", body = ExplainedExecution)))]
+pub async fn execution(
+    allowed: Allowed<Viewer>,
+    Path(id): Path<Uuid>,
+) -> Result<Json<ExplainedExecution>, Problem> {
+    let store = allowed.reads();
+    let now = status::clock(store).await?;
+    Ok(Json(explain_execution(store, &id.to_string(), now).await?))
 }

@@ -4,42 +4,53 @@
 //! is described for OpenAPI where it is written; [`openapi`] is the whole description, and the file `server/openapi.json` its committed
 //! form.
 
+pub mod backfills;
 pub mod bulk_requests;
 pub mod bulks;
+pub mod catch_up;
 pub mod channels;
 pub mod edits;
 pub mod enqueue;
+pub mod examination;
 pub mod executions;
 pub mod extract;
 pub mod failures;
 mod filtered;
 pub mod groups;
 pub mod incidents;
+pub mod job_definitions;
 pub mod job_files;
 pub mod jobs;
 pub mod ledger;
+pub mod locks;
 pub mod me;
 pub mod monitors;
+pub mod next_firings;
 pub mod openapi;
 mod parameters;
 pub mod platform;
+pub mod preconditions;
+pub mod schedulers;
 pub mod tokens;
+pub mod trigger_many;
+pub mod unknown_messages;
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::examination::Examiner;
 pub(crate) use self::extract::read_query;
 pub(crate) use self::filtered::filtered_query;
 pub use self::parameters::{
@@ -66,16 +77,25 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(me::show))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
-        .routes(routes!(jobs::list))
-        .routes(routes!(jobs::show, job_files::delete))
+        .routes(routes!(jobs::list, job_definitions::create))
+        .routes(routes!(schedulers::create))
+        .routes(routes!(next_firings::of_jobs))
+        .routes(routes!(trigger_many::trigger_jobs))
+        .routes(routes!(jobs::show, job_definitions::replace, job_files::delete))
         .routes(routes!(job_files::apply))
         .routes(routes!(ledger::firings))
         .routes(routes!(enqueue::enqueue))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::trigger))
+        .routes(routes!(trigger_many::trigger_each))
+        .routes(routes!(backfills::backfill))
+        .routes(routes!(next_firings::of_job))
+        .routes(routes!(next_firings::show_policy))
+        .routes(routes!(catch_up::show, catch_up::decide))
         .routes(routes!(executions::list))
         .routes(routes!(executions::show))
+        .routes(routes!(ledger::execution))
         .routes(routes!(executions::cancel))
         .routes(routes!(executions::output))
         .routes(routes!(failures::list))
@@ -110,8 +130,18 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(platform::show_worker))
         .routes(routes!(platform::list_flows))
         .routes(routes!(platform::show_flow))
-        .routes(routes!(platform::list_actions))
-        .routes(routes!(platform::audit_head));
+        .routes(routes!(platform::audit_head))
+        .routes(routes!(platform::cancel_flow))
+        .routes(routes!(locks::list))
+        .routes(routes!(locks::break_row))
+        .routes(routes!(locks::list_ranges))
+        .routes(routes!(unknown_messages::list))
+        .routes(routes!(unknown_messages::show))
+        .routes(routes!(unknown_messages::discard))
+        .routes(routes!(unknown_messages::restore))
+        .routes(routes!(examination::show_status))
+        .routes(routes!(examination::show_doctor))
+        .routes(routes!(platform::list_actions));
     let (router, mut description) = OpenApiRouter::new().nest(BASE_PATH, api).split_for_parts();
     openapi::complete(&mut description);
     (router, description)
@@ -138,6 +168,11 @@ pub fn routes(backend: Backend) -> Router {
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn(guarded))
+}
+
+/// Returns the routes, of which some look at the platform's servers by `examiner`.
+pub fn routes_with(backend: Backend, examiner: Examiner) -> Router {
+    routes(backend).layer(Extension(examiner))
 }
 
 /// Limits the number of requests at the same time and the time of each, and forbids everybody on the way to keep or to guess at its answer.

@@ -1,7 +1,7 @@
 //! Workers, flows, and the audit.
 
 use axum::Json;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sexton_operations::audit::chain::{self, AuditHead};
 use sexton_operations::audit::{self, AuditRequest};
 use sexton_operations::flows::{self, FlowDetails};
@@ -12,11 +12,12 @@ use sexton_store::flows::Flow;
 use sexton_store::operator::OperatorAction;
 use sexton_store::status;
 use sexton_store::workers::WorkerFilter;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
-use super::extract::{Path, Query};
-use super::{Items, PageSize};
-use crate::access::{Allowed, Viewer};
+use super::extract::{Body, Path, Query};
+use super::{Items, PageSize, ReasonBody};
+use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
 
 /// Which workers to list.
@@ -90,6 +91,30 @@ pub async fn show_flow(
     Path(id): Path<String>,
 ) -> Result<Json<FlowDetails>, Problem> {
     Ok(Json(flows::find(allowed.reads(), &id).await?))
+}
+
+/// A flow that was cancelled.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CancelledFlow {
+    /// The flow.
+    flow_id: Uuid,
+    /// Members that waited, and have ended.
+    cancelled: u64,
+}
+
+/// Cancels the members of a flow that wait, and asks the workers of those that run to end them; failed members stay.
+#[utoipa::path(post, path = "/flows/{id}/cancel", tag = "executions", operation_id = "cancel_flow",
+    extensions(("x-role" = json!("operator"))),
+    params(("id" = String, Path, description = "The flow's id, or that of a member.")), request_body = ReasonBody,
+    responses((status = 200, description = "It ends.", body = CancelledFlow)))]
+pub async fn cancel_flow(
+    allowed: Allowed<Operator>,
+    Path(id): Path<String>,
+    Body(ReasonBody { reason }): Body<ReasonBody>,
+) -> Result<Json<CancelledFlow>, Problem> {
+    let store = allowed.writes();
+    let (flow, cancelled) = flows::cancel(&store, &id, allowed.actor(), reason.as_deref()).await?;
+    Ok(Json(CancelledFlow { flow_id: flow.id, cancelled }))
 }
 
 /// Which actions to list.

@@ -35,6 +35,7 @@ pub fn lint_horizon(now: DateTime<Utc>) -> DateTime<Utc> {
 /// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = FindingSeverity))]
 pub enum Severity {
     /// Worth knowing; often intended.
     Note,

@@ -24,6 +24,7 @@ const MAX_EVIDENCE_CHARS: usize = 600;
 
 /// A problem of the platform.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Finding {
     /// Its code in the list.
     pub code: Code,

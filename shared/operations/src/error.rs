@@ -319,6 +319,17 @@ pub enum Conflict {
     /// The job has executions under way.
     #[error("{0}")]
     JobUnderWay(String),
+    /// A job to be created exists.
+    #[error("there is a job {0:?} already; replace it, or choose another name")]
+    JobExists(String),
+    /// Somebody has changed the job since the operator looked.
+    #[error("job {name:?} was changed since you looked: it has the revision {revision}")]
+    JobChanged {
+        /// Its name.
+        name: String,
+        /// Its revision now.
+        revision: i32,
+    },
     /// The lock row is free already.
     #[error("lock row {0:?} is free already")]
     LockRowFree(String),

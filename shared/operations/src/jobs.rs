@@ -5,6 +5,7 @@ pub mod apply;
 pub mod backfill;
 pub mod catch_up;
 pub mod clock_changes;
+pub mod definitions;
 pub mod delete;
 pub mod density;
 pub mod details;

@@ -23,7 +23,7 @@
 //!   what may complete them; [`short_ids`]: the beginnings of ids that may be typed.
 //! - [`filter`], [`selection`]: which executions a list shows or an action takes. [`paging`]: pages of lists, and the
 //!   cursors between them.
-//! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets.
+//! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets. [`digest`]: SHA-256.
 
 pub mod actor;
 pub mod alerts;
@@ -34,6 +34,7 @@ pub mod channels;
 pub mod checks;
 pub mod completions;
 pub mod connect;
+pub mod digest;
 pub mod doctor;
 pub mod enqueue;
 pub mod error;

@@ -25,6 +25,7 @@ const MAX_NAME_CHARS: usize = 100;
 
 /// Locks of both kinds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockList {
     /// Advisory locks by key, holders before those that wait.
     pub advisory: Found<AdvisoryLock>,

@@ -2,10 +2,10 @@
 //! if it does not answer, the answer says so. [`read_recorded`] reads the rows alone, for those who have no broker.
 
 mod queues;
+mod report;
 mod warnings;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 use sexton_service::clock;
 use sexton_service::settings::{ConsoleSettings, FailedLimits};
 use sexton_store::incidents::{self, OpenIncidents};
@@ -16,6 +16,7 @@ use sexton_store::{Store, catch_up, unknown_messages};
 use crate::error::OperationError;
 
 pub use queues::{PoolQueues, Queues};
+pub use report::{BrokerReport, PoolReport, StatusReport};
 pub use warnings::Warning;
 
 /// The period of `FAILED_WARN_PER_HOUR`, in seconds.
@@ -109,35 +110,12 @@ pub async fn count_failed_last_day(store: &Store) -> Result<i64, OperationError>
 
 impl Status {
     /// Returns the state as one document.
-    pub fn document(&self) -> Value {
-        let recorded = &self.recorded;
-        let pools = recorded.pools.iter().map(|pool| self.with_queue(pool));
-        json!({
-            "database": recorded.overview,
-            "failed_last_hour": recorded.failed_last_hour,
-            "incidents": recorded.incidents,
-            "instances": recorded.instances,
-            "pools": pools.collect::<Vec<_>>(),
-            "warnings": recorded.warnings,
-            "broker": match &self.queues {
-                Ok(queues) => json!({"reachable": true, "error": queues.missing(),
-                                     "failed_ready": queues.failed_ready}),
-                Err(why) => json!({"reachable": false, "error": why, "failed_ready": null}),
-            },
-        })
+    pub fn report(&self) -> StatusReport {
+        StatusReport::new(self)
     }
 
     /// Returns the contents of a pool's queues; `None`: the broker did not report them.
     pub fn queues_of(&self, pool: &PoolCounts) -> Option<&PoolQueues> {
         self.queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool))
-    }
-
-    fn with_queue(&self, pool: &PoolCounts) -> Value {
-        let mut row = json!(pool);
-        let queues = self.queues_of(pool);
-        row["queue_ready"] = json!(queues.and_then(|queues| queues.ready));
-        row["queue_consumers"] = json!(queues.and_then(|queues| queues.consumers));
-        row["retry_queues_ready"] = json!(queues.and_then(|queues| queues.retry_ready));
-        row
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! The sweep of the failed queue records them and carries out these decisions.
 
+use std::fmt::Write as _;
+
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sexton_model::failures::mask_secrets;
 use sexton_service::fault;
@@ -141,11 +144,75 @@ pub fn is_truncated(message: &UnknownMessage) -> bool {
     i64::from(message.kept_bytes) < message.body_bytes
 }
 
-/// Returns a message as one document, with its state.
-pub fn document(message: &UnknownMessage) -> Value {
-    let mut document = json!(message);
-    document["state"] = json!(state(message));
-    document
+/// A message with its state, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ListedMessage {
+    /// The message.
+    #[serde(flatten)]
+    pub message: UnknownMessage,
+    /// `parked`, `taken`, `discarding`, `discarded` or `restoring`.
+    pub state: &'static str,
+}
+
+impl ListedMessage {
+    /// Makes the document.
+    pub fn new(message: UnknownMessage) -> Self {
+        Self { state: state(&message), message }
+    }
+}
+
+/// A message with its content, as a document.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MessageDetails {
+    /// The message.
+    #[serde(flatten)]
+    pub listed: ListedMessage,
+    /// The properties that Sexton keeps.
+    pub properties: Value,
+    /// Whether secrets in the body are masked.
+    pub masked: bool,
+    /// The beginning of the body; `None`: it is no text.
+    pub body_text: Option<String>,
+    /// The same in hexadecimal digits; `None`: something is masked.
+    pub body_hex: Option<String>,
+}
+
+/// Shows the one message whose id begins with `text`, with at most `limit` bytes of its body.
+///
+/// # Errors
+///
+/// As [`find`] and [`content`].
+pub async fn details(
+    store: &Store,
+    text: &str,
+    limit: usize,
+    is_masked: bool,
+) -> Result<MessageDetails, OperationError> {
+    let message = find(store, text).await?;
+    let Content { body, properties } = content(store, &message.id).await?;
+    let masked = if is_masked { without_secrets(&body) } else { None };
+    let whole = masked.as_ref().map_or(&body[..], |text| text.as_bytes());
+    let shown = &whole[..whole.len().min(limit)];
+    Ok(MessageDetails {
+        listed: ListedMessage::new(message),
+        properties,
+        masked: masked.is_some(),
+        body_text: match masked {
+            Some(_) => Some(String::from_utf8_lossy(shown).into_owned()),
+            None => std::str::from_utf8(shown).ok().map(str::to_owned),
+        },
+        // Digits are exact, or not there.
+        body_hex: masked.is_none().then(|| hex(shown)),
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Returns a message's metadata, for a file beside its body.

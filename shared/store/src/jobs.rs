@@ -35,7 +35,9 @@ use crate::error::parse_column;
 use crate::firing::{day_rule, rate};
 use crate::{Store, StoreError};
 
-pub use apply::{Applied, Apply, ApplyError, ChangedJob, MAX_APPLIED_JOBS, apply};
+pub use apply::{
+    Applied, Apply, ApplyError, ChangedJob, ExpectedJob, MAX_APPLIED_JOBS, apply, apply_expecting,
+};
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};
 pub use upcoming::{list_run_times, list_upcoming};

@@ -28,6 +28,7 @@ const MAX_JOBS: usize = 2_000_000;
 
 /// A range, and how much of it jobs use.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AssignedRange {
     /// The range.
     #[serde(flatten)]

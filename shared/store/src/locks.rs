@@ -38,6 +38,7 @@ pub struct LockFilter {
 
 /// Locks that match a filter.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Found<T> {
     /// At most as many as the caller has room for.
     pub items: Vec<T>,
@@ -47,6 +48,7 @@ pub struct Found<T> {
 
 /// The existing jobs that have a lock. Several may share one.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockJobs {
     /// Their names, sorted; the first ten.
     pub names: Vec<String>,
@@ -58,6 +60,7 @@ pub struct LockJobs {
 
 /// The attempt of an execution that took a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockAttempt {
     /// The execution.
     pub execution_id: Uuid,

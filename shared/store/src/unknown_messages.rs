@@ -242,6 +242,7 @@ pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64
 
 /// A message, without its body.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnknownMessage {
     /// SHA-256, in hexadecimal digits.
     pub id: String,

@@ -36,8 +36,13 @@ async fn a_file_is_applied_as_a_whole_or_not_at_all() {
     let deleted = f.ask(&token, "DELETE", &format!("{path}&dry_run=true"), "").await.expect(200);
     assert_eq!((&deleted["dry_run"], &deleted["waiting"]), (&json!(true), &json!(0)));
     f.ask(&token, "DELETE", "/jobs/a.new", "").await.expect(400);
-    f.ask(&token, "DELETE", path, "").await.expect(200);
-    f.ask(&token, "DELETE", path, "").await.expect(404);
+    assert_eq!(f.ask(&token, "DELETE", path, "").await.status, 428);
+    let delete = async |seen: &str| f.ask_with(&token, ("DELETE", path), &[seen], "").await;
+    let stale = delete("If-Match: \"1\"").await.expect(412);
+    assert!(stale["detail"].as_str().unwrap().contains("revision 2"), "{stale}");
+    delete("If-Match: 2").await.expect(400);
+    delete("If-Match: \"2\"").await.expect(200);
+    delete("If-Match: \"2\"").await.expect(404);
     // What it was can still be looked up.
     assert!(f.get(&token, "/jobs/a.new").await.expect(200)["deleted_at"].is_string());
 }

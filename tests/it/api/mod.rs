@@ -5,8 +5,10 @@ mod bulks;
 mod description;
 mod edits;
 mod failures;
+mod job_definitions;
 mod job_files;
 mod jobs;
+mod operations;
 mod platform;
 mod problems;
 mod tokens;
@@ -18,9 +20,11 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use sexton_model::access::Role;
 use sexton_server::access::{Backend, Stores};
+use sexton_server::api::examination::Examiner;
 use sexton_server::events::Hub;
 use sexton_server::{api, pages};
 use sexton_service::http_server::{Limits, accept};
+use sexton_service::settings::ConsoleSettings;
 use sexton_store::{Store, StoreOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -58,6 +62,13 @@ impl Answer {
         self.body
     }
 
+    /// The value of a header.
+    fn header(&self, name: &str) -> Option<&str> {
+        let named =
+            |line: &str| line.split_once(": ").is_some_and(|(it, _)| it.eq_ignore_ascii_case(name));
+        self.head.lines().find(|line| named(line)).and_then(|line| Some(line.split_once(": ")?.1))
+    }
+
     fn has(&self, header: &str) -> bool {
         self.head.to_lowercase().lines().any(|line| line == header)
     }
@@ -82,8 +93,11 @@ impl Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
+        let variables = [("DATABASE_URL".to_owned(), console.url().to_owned())];
+        let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
         let hub = Hub::start(open(short), stop.clone());
-        let router = api::routes(backend.clone()).merge(pages::routes(backend, "", hub));
+        let router =
+            api::routes_with(backend.clone(), examiner).merge(pages::routes(backend, "", hub));
         let service = TowerToHyperService::new(router);
         tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
         Self { console, address, _stop: stop.drop_guard() }
@@ -132,10 +146,24 @@ impl Fixture {
 
     /// Sends a request with a token, and JSON unless `body` is empty.
     pub(crate) async fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        self.ask_with(token, (method, path), &[], body).await
+    }
+
+    /// As [`Self::ask`], with further headers.
+    async fn ask_with(
+        &self,
+        token: &str,
+        (method, path): (&str, &str),
+        headers: &[&str],
+        body: &str,
+    ) -> Answer {
         let authorization = format!("Authorization: Bearer {token}");
-        let host = "Host: sexton.example.com";
-        let headers = [host, &authorization, "Content-Type: application/json"];
-        self.send(method, path, &headers[..if body.is_empty() { 2 } else { 3 }], body).await
+        let mut all = vec!["Host: sexton.example.com", &authorization];
+        if !body.is_empty() {
+            all.push("Content-Type: application/json");
+        }
+        all.extend(headers);
+        self.send(method, path, &all, body).await
     }
 
     pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {

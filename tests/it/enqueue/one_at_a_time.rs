@@ -111,7 +111,7 @@ async fn a_deletion_waits_for_callers_and_counts_what_they_enqueued() {
     let f = Fixture::new().await;
     let mut tx = f.pool().begin().await.unwrap();
     Client::new().enqueue(&mut tx, &charge()).await.unwrap();
-    let request = || Delete { name: JOB, cancel: false, dry_run: false };
+    let request = || Delete { name: JOB, cancel: false, dry_run: false, revision: None };
     let store = f.db.other_store().unwrap();
     let deleting = tokio::spawn(async move { delete(&store, request(), BY, None).await.map(drop) });
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity

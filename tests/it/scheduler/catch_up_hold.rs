@@ -229,7 +229,7 @@ async fn held_firings_of_a_deleted_job_become_a_gap() {
     let planner = f.holding();
     let jobs = f.hourly(&planner).await;
     planner.run_once(now(3 * HOUR + 600)).await.unwrap();
-    let request = Delete { name: "fire_all", cancel: true, dry_run: false };
+    let request = Delete { name: "fire_all", cancel: true, dry_run: false, revision: None };
     let by = AuditContext { actor: "me", reason: Some("not needed any more") };
     jobs::delete(f.db.store(), request, by, now(4 * HOUR)).await.unwrap();
     let settled = f.settle(HoldDecision::Release, None, 5 * HOUR).await;

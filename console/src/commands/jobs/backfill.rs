@@ -1,7 +1,6 @@
 //! `sexton jobs backfill`: count, ask, then batch by batch.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde_json::{Value, json};
 use sexton_operations::job_names;
 use sexton_operations::jobs::backfill::{BackfillRange, BackfillRequest, Totals};
 use sexton_operations::short_ids;
@@ -31,7 +30,7 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
     let range = request.read(&job, session.now(&store).await?)?;
     let preview = range.preview(&store, &session.actor).await?;
     if arguments.dry_run {
-        return render(&store, &preview, arguments, &range, session).await;
+        return render(&store, preview, arguments, &range, session).await;
     }
     if preview.made == 0 {
         return Err(Failure::NothingDone(format!(
@@ -41,7 +40,7 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
     }
     confirm(&question(&preview, arguments), arguments.yes)?;
     let done = range.run(&store, &session.actor).await?;
-    render(&store, &done, arguments, &range, session).await
+    render(&store, done, arguments, &range, session).await
 }
 
 fn question(preview: &Totals, arguments: &Backfill) -> String {
@@ -56,35 +55,13 @@ fn question(preview: &Totals, arguments: &Backfill) -> String {
 
 async fn render(
     store: &Store,
-    sum: &Totals,
+    sum: Totals,
     arguments: &Backfill,
     range: &BackfillRange<'_>,
     session: &Session,
 ) -> Result<(), Failure> {
     if session.out.is_json() {
-        let firings = sum.listed.iter().map(|firing| {
-            json!({
-                "scheduled_for": firing.scheduled_for,
-                "execution_key": firing.execution_key,
-                "execution_id": firing.execution,
-                "made": firing.due_at.is_some(),
-                "due_at": firing.due_at,
-            })
-        });
-        return session.out.document(&json!({
-            "job_name": arguments.name,
-            "dry_run": arguments.dry_run,
-            "since": range.since,
-            "until": range.until,
-            "rate": arguments.rate.map(|rate| rate.to_string()),
-            "overlap_override": arguments.overlap.is_some().then_some("allow"),
-            "made": sum.made,
-            "known": sum.known,
-            "first_due_at": sum.first_due_at,
-            "last_due_at": sum.last_due_at,
-            "firings": firings.collect::<Value>(),
-            "firings_are_all": sum.firing_count() == sum.listed.len() as u64,
-        }));
+        return session.out.document(&range.report(sum, arguments.dry_run));
     }
     let shown = || sum.listed.iter().take(MAX_SHOWN);
     let ids = shown().filter_map(|firing| firing.execution);

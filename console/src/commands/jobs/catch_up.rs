@@ -1,6 +1,5 @@
 //! `sexton jobs catch-up`: what is late, what is held, and what becomes of it.
 
-use serde_json::json;
 use sexton_operations::jobs::catch_up::{
     self, CatchUpPreview, Entry, MAX_ENTRIES, check_names, count_held, preview,
 };
@@ -25,17 +24,11 @@ pub(super) async fn run(arguments: &CatchUp, session: &Session) -> Result<(), Fa
 }
 
 async fn show(store: &Store, names: Option<&[String]>, session: &Session) -> Result<(), Failure> {
-    let now = session.now(store).await?;
-    let CatchUpPreview { hold, entries, unreadable, is_cut } = preview(store, names).await?;
+    let preview = preview(store, names).await?;
     if session.out.is_json() {
-        return session.out.document(&json!({
-            "now": now,
-            "hold": hold,
-            "jobs": entries,
-            "unreadable": unreadable,
-            "is_cut": is_cut,
-        }));
+        return session.out.document(&preview);
     }
+    let CatchUpPreview { hold, entries, unreadable, is_cut, .. } = preview;
     match &hold {
         Some(hold) => session.out.print(describe_hold(hold))?,
         None => session.out.print("Catch-up is not held.")?,

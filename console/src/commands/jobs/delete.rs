@@ -13,7 +13,7 @@ pub(super) async fn run(arguments: &Delete, session: &Session) -> Result<(), Fai
     let store = session.store().await?;
     let (name, cancel) = (&arguments.name, arguments.cancel);
     let delete = async |dry_run| {
-        let request = DeleteRequest { name, cancel, dry_run };
+        let request = DeleteRequest { name, cancel, dry_run, revision: None };
         delete(&store, request, &session.actor, &arguments.reason).await
     };
     let preview = delete(true).await?;

@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use serde_json::json;
 use sexton_model::zone::Zone;
-use sexton_operations::jobs::next_firings::{UpcomingFiring, load_candidates, soonest};
+use sexton_operations::jobs::next_firings::{
+    NextFirings, UpcomingFiring, load_candidates, soonest,
+};
 use sexton_operations::jobs::scheduled::{MAX_JOBS, ScheduledJobs};
 
 use crate::commands::cron::{parse_count, parse_instant, parse_zone};
@@ -35,21 +36,8 @@ pub(super) async fn run(arguments: &Next, session: &Session) -> Result<(), Failu
     let now = session.now(&store).await?;
     let firings = soonest(&jobs, *from, *count, now);
     if session.out.is_json() {
-        let rows = firings.iter().map(|UpcomingFiring { job, at }| {
-            let zone = arguments.tz.unwrap_or(job.spec.timezone);
-            json!({
-                "job_name": job.row.name,
-                "at": at,
-                "tz": zone.name(),
-                "wall": zone.at(*at).to_rfc3339(),
-                "status": job.row.status,
-            })
-        });
-        return session.out.document(&json!({
-            "from": arguments.from,
-            "complete": complete,
-            "next": rows.collect::<Vec<_>>(),
-        }));
+        let document = NextFirings::new(&firings, *from, arguments.tz, complete);
+        return session.out.document(&document);
     }
     if firings.is_empty() {
         return session.out.print("Nothing fires by itself.");

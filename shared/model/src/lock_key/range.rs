@@ -18,6 +18,7 @@ pub const MAX_SERVICE_BYTES: usize = 100;
 
 /// The keys of one service: `keys` numbers from `first` on, all of them from −[`MAX_KEY`] to [`MAX_KEY`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyRange {
     service: String,
     #[serde(rename = "start")]

@@ -33,12 +33,14 @@ pub struct Circumstances<'a> {
 
 /// A section of the sheet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Section {
     /// What it is about.
     pub title: &'static str,
     /// What holds, in whole sentences.
     pub statements: Vec<String>,
     /// What is missing, and the remedies.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub missing: Vec<Gap>,
 }
 

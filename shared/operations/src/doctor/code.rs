@@ -27,6 +27,7 @@ macro_rules! findings {
     ($($code:ident $name:literal $severity:ident $what:literal $remedy:literal $fix:expr;)*) => {
         /// The code of a finding.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = FindingCode, rename_all = "snake_case"))]
         pub enum Code {
             $(#[doc = $what] $code,)*
         }

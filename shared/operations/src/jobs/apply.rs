@@ -10,11 +10,14 @@ use sexton_model::id::JobId;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, Applied, ApplyError};
+
+pub use sexton_store::jobs::ExpectedJob;
 use uuid::Uuid;
 
 use super::files::{AmbiguousDays, JobsFiles};
 use crate::actor::Actor;
-use crate::error::{InvalidRequest, OperationError};
+use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::job_names;
 use crate::params_schemas::JobMismatch;
 
 /// The most jobs with two meanings that an answer names.
@@ -41,26 +44,59 @@ pub async fn apply(
     options: ApplyOptions,
     actor: &Actor,
 ) -> Result<Applied, OperationError> {
+    write(store, files, (options, None), actor).await
+}
+
+/// Applies a single job as [`apply()`] does, if it is as the operator expects.
+///
+/// # Errors
+///
+/// As [`apply()`]; [`Conflict::JobExists`], [`Conflict::JobChanged`], [`crate::error::NotFound::Job`].
+pub async fn apply_expecting(
+    store: &Store,
+    files: &JobsFiles,
+    expected: ExpectedJob,
+    dry_run: bool,
+    actor: &Actor,
+) -> Result<Applied, OperationError> {
+    let options = ApplyOptions { dry_run, prune: false };
+    match write(store, files, (options, Some(expected)), actor).await {
+        Err(OperationError::NotFound(NotFound::Job { name, .. })) => {
+            Err(job_names::missing(store, &name).await)
+        }
+        other => other,
+    }
+}
+
+async fn write(
+    store: &Store,
+    files: &JobsFiles,
+    (options, expected): (ApplyOptions, Option<ExpectedJob>),
+    actor: &Actor,
+) -> Result<Applied, OperationError> {
     let fresh_id = || JobId::new(Uuid::now_v7());
     let ApplyOptions { dry_run, prune } = options;
     let request = jobs::Apply { specs: &files.specs, actor: &actor.name, dry_run, prune };
-    let applied =
-        jobs::apply(store, request, fresh_id, None).await.map_err(|error| match error {
-            ApplyError::Problems(problems) => {
-                let located = problems.into_iter().map(|problem| files.locate(problem));
-                let mut located: Vec<_> = located.collect();
-                located.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-                InvalidRequest::JobsFile(located).into()
-            }
-            ApplyError::TooMany(_) => {
-                InvalidRequest::Other(format!("{error}; apply them in several calls")).into()
-            }
-            ApplyError::MissingMembers(_) | ApplyError::Templates(_) => {
-                InvalidRequest::Other(error.to_string()).into()
-            }
-            ApplyError::Locked => OperationError::Failed(error.to_string()),
-            ApplyError::Store(error) => error.into(),
-        })?;
+    let applied = jobs::apply_expecting(store, request, expected, fresh_id, None).await;
+    let applied = applied.map_err(|error| match error {
+        ApplyError::Exists(name) => Conflict::JobExists(name).into(),
+        ApplyError::Missing(name) => NotFound::Job { name, similar: Vec::new() }.into(),
+        ApplyError::Changed { name, revision } => Conflict::JobChanged { name, revision }.into(),
+        ApplyError::Problems(problems) => {
+            let located = problems.into_iter().map(|problem| files.locate(problem));
+            let mut located: Vec<_> = located.collect();
+            located.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+            InvalidRequest::JobsFile(located).into()
+        }
+        ApplyError::TooMany(_) => {
+            InvalidRequest::Other(format!("{error}; apply them in several calls")).into()
+        }
+        ApplyError::MissingMembers(_) | ApplyError::Templates(_) => {
+            InvalidRequest::Other(error.to_string()).into()
+        }
+        ApplyError::Locked => OperationError::Failed(error.to_string()),
+        ApplyError::Store(error) => error.into(),
+    })?;
     let changed = [applied.created.len(), applied.changed.len(), applied.paused.len()];
     if !dry_run && changed.iter().sum::<usize>() > 0 {
         fault::point("console.applied");

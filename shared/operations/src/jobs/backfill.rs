@@ -1,6 +1,7 @@
 //! Backfills past firings that have no execution, by the schedule's own keys, so that none runs twice.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sexton_model::id::ExecutionId;
 use sexton_model::rate::Rate;
 use sexton_model::zone::Zone;
@@ -68,6 +69,25 @@ impl<'a> BackfillRequest<'a> {
 }
 
 impl BackfillRange<'_> {
+    /// Makes the document of a backfill, or of its preview.
+    pub fn report(&self, totals: Totals, dry_run: bool) -> BackfillReport {
+        let firings_are_all = totals.firing_count() == totals.listed.len() as u64;
+        BackfillReport {
+            job_name: self.request.job.to_owned(),
+            dry_run,
+            since: self.since,
+            until: self.until,
+            rate: self.request.rate.map(|rate| rate.to_string()),
+            overlap_override: self.request.allow_overlap.then_some("allow"),
+            made: totals.made,
+            known: totals.known,
+            first_due_at: totals.first_due_at,
+            last_due_at: totals.last_due_at,
+            firings: totals.listed.into_iter().map(ReportedFiring::new).collect(),
+            firings_are_all,
+        }
+    }
+
     /// Counts the executions that a backfill would make; changes nothing.
     ///
     /// # Errors
@@ -113,6 +133,64 @@ impl BackfillRange<'_> {
             dry_run,
         };
         run_batches(store, request, actor.because(self.request.reason)).await
+    }
+}
+
+/// A backfill, or its preview, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BackfillReport {
+    /// The job's name.
+    pub job_name: String,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// Firings at or after this.
+    pub since: DateTime<Utc>,
+    /// Firings before this.
+    pub until: DateTime<Utc>,
+    /// How many become due per time; `None`: all at once.
+    pub rate: Option<String>,
+    /// `allow`: the executions overlap, against the job's policy.
+    pub overlap_override: Option<&'static str>,
+    /// Number of new executions.
+    pub made: u64,
+    /// Number of firings that had an execution before.
+    pub known: u64,
+    /// When the first execution is due.
+    pub first_due_at: Option<DateTime<Utc>>,
+    /// When the last one is due.
+    pub last_due_at: Option<DateTime<Utc>>,
+    /// The first 1,000 firings.
+    pub firings: Vec<ReportedFiring>,
+    /// Whether these are all.
+    pub firings_are_all: bool,
+}
+
+/// A firing of a backfill, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = BackfilledFiring))]
+pub struct ReportedFiring {
+    /// Its nominal time.
+    pub scheduled_for: DateTime<Utc>,
+    /// Its key.
+    pub execution_key: String,
+    /// Its execution; `None`: a real run would make one.
+    pub execution_id: Option<Uuid>,
+    /// Whether the execution is new.
+    pub made: bool,
+    /// When the new execution is due.
+    pub due_at: Option<DateTime<Utc>>,
+}
+
+impl ReportedFiring {
+    fn new(firing: BackfilledFiring) -> Self {
+        Self {
+            scheduled_for: firing.scheduled_for,
+            execution_key: firing.execution_key,
+            execution_id: firing.execution,
+            made: firing.due_at.is_some(),
+            due_at: firing.due_at,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use sexton_store::catch_up::{
     self, Hold, HoldDecision, PrecedingRuns, SettleError, SettledHold, plan_release,
 };
 use sexton_store::firing::{self, DueJob, HeldRun};
-use sexton_store::{Store, StoreError};
+use sexton_store::{Store, StoreError, status};
 use uuid::Uuid;
 
 use crate::actor::Actor;
@@ -73,6 +73,7 @@ pub async fn settle(
 
 /// The future of a job's late firings.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LateFirings))]
 pub struct Entry {
     /// The job.
     pub job_name: String,
@@ -94,6 +95,7 @@ pub struct Entry {
 
 /// Firings that would not run, and the reason.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LateGap))]
 pub struct GapEntry {
     /// The reason, in a word.
     pub reason: &'static str,
@@ -106,11 +108,15 @@ pub struct GapEntry {
 }
 
 /// The result of a dry run.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CatchUpPreview {
+    /// When it was made, by the database's clock.
+    pub now: DateTime<Utc>,
     /// The hold, if catch-up is held.
     pub hold: Option<Hold>,
     /// The late and the held firings.
+    #[serde(rename = "jobs")]
     pub entries: Vec<Entry>,
     /// Jobs that cannot be read.
     pub unreadable: Vec<String>,
@@ -128,6 +134,7 @@ pub async fn preview(
     store: &Store,
     names: Option<&[String]>,
 ) -> Result<CatchUpPreview, OperationError> {
+    let now = status::clock(store).await?;
     let hold = catch_up::find_hold(store).await?;
     let is_held = hold.is_some();
     // One more than is shown, to detect a truncation.
@@ -161,7 +168,7 @@ pub async fn preview(
     entries.sort_by(|a, b| (&a.job_name, a.judged_at).cmp(&(&b.job_name, b.judged_at)));
     unreadable.sort_unstable();
     unreadable.dedup();
-    Ok(CatchUpPreview { hold, entries, unreadable, is_cut })
+    Ok(CatchUpPreview { now, hold, entries, unreadable, is_cut })
 }
 
 fn is_late(job: &DueJob) -> bool {

@@ -25,6 +25,9 @@ pub async fn delete(
         Ok(deleted) => deleted,
         Err(DeleteError::Missing(name)) => return Err(job_names::missing(store, &name).await),
         Err(DeleteError::Store(error)) => return Err(error.into()),
+        Err(DeleteError::Changed { name, revision }) => {
+            return Err(Conflict::JobChanged { name, revision }.into());
+        }
         Err(error @ DeleteError::UnderWay { .. }) => {
             return Err(Conflict::JobUnderWay(error.to_string()).into());
         }

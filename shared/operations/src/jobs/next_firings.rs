@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sexton_model::plan::Timetable;
-use sexton_store::Store;
-use sexton_store::jobs;
+use sexton_model::zone::Zone;
+use sexton_store::{Store, jobs, status};
 
 use super::scheduled::{ScheduledJob, ScheduledJobs, load_jobs, load_jobs_by_name};
 use crate::error::OperationError;
@@ -18,6 +19,73 @@ pub struct UpcomingFiring<'j> {
     pub job: &'j ScheduledJob,
     /// Its nominal time.
     pub at: DateTime<Utc>,
+}
+
+/// The next firings of jobs, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NextFirings {
+    /// Strictly after this; `None`: those that are not planned yet.
+    pub from: Option<DateTime<Utc>>,
+    /// Whether all jobs were looked at.
+    pub complete: bool,
+    /// The firings, the soonest first.
+    pub next: Vec<NextFiring>,
+}
+
+/// A future firing, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NextFiring {
+    /// The job's name.
+    pub job_name: String,
+    /// Its nominal time.
+    pub at: DateTime<Utc>,
+    /// The zone of `wall`.
+    pub tz: &'static str,
+    /// What clocks there show then.
+    pub wall: String,
+    /// `active`, or `paused`: it fires if it is resumed.
+    pub status: String,
+}
+
+impl NextFirings {
+    /// Makes the document; `zone`: of the times that clocks show; `None`: each job's own.
+    pub fn new(
+        firings: &[UpcomingFiring<'_>],
+        from: Option<DateTime<Utc>>,
+        zone: Option<Zone>,
+        complete: bool,
+    ) -> Self {
+        let rows = firings.iter().map(|UpcomingFiring { job, at }| {
+            let zone = zone.unwrap_or(job.spec.timezone);
+            NextFiring {
+                job_name: job.row.name.clone(),
+                at: *at,
+                tz: zone.name(),
+                wall: zone.at(*at).to_rfc3339(),
+                status: job.row.status.clone(),
+            }
+        });
+        Self { from, complete, next: rows.collect() }
+    }
+}
+
+/// Lists the next `count` firings of the jobs of these names, or of all active ones.
+///
+/// # Errors
+///
+/// As [`load_candidates`].
+pub async fn list_next(
+    store: &Store,
+    names: &[String],
+    from: Option<DateTime<Utc>>,
+    zone: Option<Zone>,
+    count: usize,
+) -> Result<NextFirings, OperationError> {
+    let ScheduledJobs { jobs, complete } = load_candidates(store, names, from, count).await?;
+    let firings = soonest(&jobs, from, count, status::clock(store).await?);
+    Ok(NextFirings::new(&firings, from, zone, complete))
 }
 
 /// Loads the jobs that have the next `count` firings: those of these names, or, without names, of the whole database.

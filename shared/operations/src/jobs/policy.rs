@@ -13,6 +13,7 @@ use crate::job_names;
 
 /// The sheet of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PolicySheet {
     /// The job's name.
     pub job: String,

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Overlap;
 use sexton_model::{key, params};
@@ -42,6 +42,15 @@ struct Line {
     params: Map<String, Value>,
 }
 
+/// An execution of many.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TriggerItemRequest {
+    /// The caller's own key.
+    pub key: String,
+    /// Fields that override those of the job's params.
+    pub params: Map<String, Value>,
+}
+
 /// Parsed lines to trigger.
 #[derive(Debug)]
 pub struct TriggerLines {
@@ -58,6 +67,17 @@ impl TriggerLines {
     /// [`InvalidRequest`] with the first 20 problems and their lines.
     pub fn read(file: &str, text: &str) -> Result<Self, InvalidRequest> {
         Ok(Self { file: file.to_owned(), lines: read_lines(file, text)? })
+    }
+
+    /// Checks a list, whose places are those of lines.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn of_items(name: &str, items: Vec<TriggerItemRequest>) -> Result<Self, InvalidRequest> {
+        let text =
+            items.iter().map(|item| json!({"key": item.key, "params": item.params}).to_string());
+        Self::read(name, &text.collect::<Vec<_>>().join("\n"))
     }
 
     /// Triggers an execution of a job for each line that has none yet, up to a thousand in a transaction.

@@ -19,6 +19,7 @@ use crate::text::instant;
 
 /// An execution, explained.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExplainedExecution {
     /// The job's name.
     pub job_name: String,
@@ -41,6 +42,7 @@ pub struct ExplainedExecution {
 
 /// The place of an execution in a flow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FlowPlace {
     /// The flow's id.
     pub flow_id: Uuid,

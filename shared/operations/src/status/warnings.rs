@@ -13,6 +13,7 @@ use crate::unknown_messages::describe_overflow;
 
 /// A condition that needs attention.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
     /// A pool with jobs or work, and without workers.

@@ -27,6 +27,7 @@ pub const MAX_COUNTED_LATE_JOBS: i64 = 10_000;
 
 /// A hold that has not ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Hold {
     /// `forward` or `backward`: how the database's time jumped.
     pub reason: String,
@@ -63,6 +64,7 @@ impl HoldDecision {
 
 /// The result of a release or discard.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SettledHold {
     /// Number of jobs that were decided.
     pub jobs: usize,

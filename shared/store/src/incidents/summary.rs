@@ -11,6 +11,7 @@ const MAX_NAMED: i64 = 5;
 
 /// The open incidents, acknowledged ones included.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OpenIncidents {
     /// Number of those of high severity.
     pub high: i64,
@@ -31,6 +32,7 @@ impl OpenIncidents {
 
 /// An open incident; the fields are named after the columns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct OpenIncident {
     pub id: Uuid,

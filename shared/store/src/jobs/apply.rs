@@ -10,6 +10,8 @@
 //! the same transaction.
 
 pub(super) mod cursor_placement;
+mod error;
+mod expected;
 mod lock_keys;
 mod missing_members;
 mod templates;
@@ -36,6 +38,9 @@ use crate::platform_keys::APPLY_LOCK_KEY;
 use crate::{Now, Store, StoreError};
 
 use cursor_placement::{CursorPlacement, PreparedJob};
+
+pub use error::ApplyError;
+pub use expected::ExpectedJob;
 
 /// Maximum number of jobs in one call.
 pub const MAX_APPLIED_JOBS: usize = 20_000;
@@ -81,29 +86,6 @@ pub struct Applied {
     pub not_paused: Vec<String>,
 }
 
-/// Why an apply was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// More than [`MAX_APPLIED_JOBS`].
-    #[error("{0} jobs at once; {MAX_APPLIED_JOBS} at most")]
-    TooMany(usize),
-    /// Jobs that would never fire, or only in the past, or whose lock key is another job's or not of their service's range.
-    #[error("{} of the jobs cannot be applied", .0.len())]
-    Problems(Vec<Problem>),
-    /// Flows whose members are executions of jobs that do not exist.
-    #[error("{}", missing_members::describe(.0))]
-    MissingMembers(Vec<(String, String)>),
-    /// Templates that could not be filled; one line for each.
-    #[error("{}", .0.join("\n"))]
-    Templates(Vec<String>),
-    /// Another apply, or a planner, held its locks for too long. Try again.
-    #[error("the jobs are locked by somebody else; try again")]
-    Locked,
-    /// An error of the database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Applies jobs. `fresh_id` yields the id of each new one.
 ///
 /// # Errors
@@ -112,6 +94,21 @@ pub enum ApplyError {
 pub async fn apply(
     store: &Store,
     request: Apply<'_>,
+    fresh_id: impl FnMut() -> JobId,
+    now: Now,
+) -> Result<Applied, ApplyError> {
+    apply_expecting(store, request, None, fresh_id, now).await
+}
+
+/// Applies jobs, if each of them is as expected.
+///
+/// # Errors
+///
+/// As [`apply`].
+pub async fn apply_expecting(
+    store: &Store,
+    request: Apply<'_>,
+    expected: Option<ExpectedJob>,
     fresh_id: impl FnMut() -> JobId,
     now: Now,
 ) -> Result<Applied, ApplyError> {
@@ -127,6 +124,7 @@ pub async fn apply(
         Err(error) => return Err(StoreError::from(error).into()),
     };
     let jobs = existing_jobs(&mut tx, existing).await?;
+    expected::check(&request, expected, &jobs)?;
     let missing = missing_members::find(&mut tx, request.specs).await?;
     if !missing.is_empty() {
         return Err(ApplyError::MissingMembers(missing));

@@ -36,6 +36,8 @@ pub struct Delete<'a> {
     pub cancel: bool,
     /// Only report what the delete would do.
     pub dry_run: bool,
+    /// The revision that the operator has seen; `None`: whichever it has.
+    pub revision: Option<i32>,
 }
 
 /// Numbers of a job's executions that have not ended or are failed.
@@ -66,6 +68,14 @@ pub enum DeleteError {
     /// No job has this name.
     #[error("there is no job {0:?}")]
     Missing(String),
+    /// Somebody has changed it since the operator looked.
+    #[error("job {name:?} was changed since you looked: it has the revision {revision}")]
+    Changed {
+        /// Its name.
+        name: String,
+        /// Its revision now.
+        revision: i32,
+    },
     /// It has executions under way.
     #[error("job {name:?} has {} executions under way", .under_way.waiting + .under_way.running)]
     UnderWay {
@@ -115,6 +125,10 @@ pub async fn delete(
         // `lock_job` returns neither.
         PauseError::Paused(_) | PauseError::Active(_) => DeleteError::Locked(name.to_owned()),
     })?;
+    if request.revision.is_some_and(|seen| seen != job.revision) {
+        let (name, revision) = (name.to_owned(), job.revision);
+        return Err(DeleteError::Changed { name, revision });
+    }
     wait_for_callers(&mut tx, job.id, name).await?;
     let flows = flows_with(&mut tx, job.id, name).await?;
     if !flows.is_empty() {

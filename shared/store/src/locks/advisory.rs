@@ -11,6 +11,7 @@ use crate::{Store, StoreError};
 
 /// An advisory lock of this database that a session holds or waits for.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AdvisoryLock {
     /// Its key.
     pub key: LockKey,
@@ -37,6 +38,7 @@ pub struct AdvisoryLock {
 /// A session of the server. PostgreSQL hides most of another role's session from everybody who is no member of
 /// `pg_read_all_stats`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockSession {
     /// The process id of its backend.
     pub pid: i32,
@@ -58,6 +60,7 @@ pub struct LockSession {
 
 /// Since when a lock is held, or a session waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Since {
     /// The instant.
     pub at: DateTime<Utc>,
@@ -67,6 +70,7 @@ pub struct Since {
 
 /// What an instant is known from. PostgreSQL records when a wait began, and not when a lock was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SinceBasis {
     /// The wait began then.

@@ -8,6 +8,7 @@ use serde::Serialize;
 /// The key of an advisory lock. The two forms never exclude one another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(untagged)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum LockKey {
     /// One number, as in `pg_advisory_lock(5101)`.
     Number(i64),

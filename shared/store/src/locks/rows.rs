@@ -10,6 +10,7 @@ use crate::{Store, StoreError};
 
 /// A lock that is a row.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockRow {
     /// What it protects.
     pub name: String,
@@ -32,6 +33,7 @@ pub struct LockRow {
 
 /// Whether a row is locked, and why still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RowState {
     /// It is locked, and its holder may be at work.

@@ -119,6 +119,7 @@ pub async fn predecessors(
 
 /// A process, as `sexton status` shows it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Instance {
     /// The process.
     pub id: Uuid,

@@ -10,6 +10,7 @@ use crate::{Now, Store, StoreError, parked_messages};
 
 /// The waiting and running executions of one pool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolCounts {
     /// The pool's name.
     pub pool: String,
@@ -33,6 +34,7 @@ pub struct PoolCounts {
 
 /// Counts over the whole platform.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Overview {
     /// The database's clock.
     pub now: DateTime<Utc>,

@@ -55,6 +55,7 @@ pub async fn remaining_capacity(store: &Store, limit: Capacity) -> Result<Capaci
 
 /// The messages that the last sweep met and did not record. All of them are in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Overflow {
     /// Number of messages, counting copies.
     pub messages: i64,

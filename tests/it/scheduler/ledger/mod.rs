@@ -301,7 +301,7 @@ async fn every_firing_of_a_random_history_has_the_disposition_that_a_walk_gives_
         }
         history.explains_what_happened(seed).await;
         // `explain` finds a deleted job by its name.
-        let request = Delete { name: &history.name, cancel: true, dry_run: false };
+        let request = Delete { name: &history.name, cancel: true, dry_run: false, revision: None };
         delete(f.db.store(), request, History::by("ann"), Some(history.now)).await.unwrap();
         history.oracle.delete(history.now);
         history.explains_what_happened(seed).await;

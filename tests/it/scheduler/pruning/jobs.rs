@@ -22,7 +22,7 @@ async fn jobs(f: &Fixture) -> i64 {
 
 async fn deleted(f: &Fixture, name: &str) -> JobId {
     let job = f.job(NewJob::new(name)).await;
-    let request = Delete { name, cancel: false, dry_run: false };
+    let request = Delete { name, cancel: false, dry_run: false, revision: None };
     delete(&f.store(), request, ANN, Some(at(0))).await.unwrap();
     job
 }

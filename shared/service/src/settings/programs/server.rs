@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sexton_model::access::Role;
 
-use super::{host_name, read_telemetry};
+use super::{ConsoleSettings, host_name, read_telemetry};
 use crate::settings::problem::SettingsErrors;
 use crate::settings::reader::Reader;
 use crate::settings::server_url::ServerUrl;
@@ -34,6 +34,8 @@ pub struct ServerSettings {
     pub health_addr: SocketAddr,
     /// Logs.
     pub telemetry: TelemetrySettings,
+    /// The servers that the API's status and doctor look at; without `AMQP_URL` the database alone.
+    pub doctor: ConsoleSettings,
 }
 
 impl ServerSettings {
@@ -45,6 +47,8 @@ impl ServerSettings {
     pub fn from_env(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsErrors> {
+        let variables: Vec<(String, String)> = variables.into_iter().collect();
+        let doctor = ConsoleSettings::from_env(variables.clone());
         let mut reader = Reader::new(Program::Server, variables);
         let database_url = reader.value(&table::DATABASE_URL);
         let db_pool_size = reader.value(&table::DB_POOL_SIZE);
@@ -56,18 +60,41 @@ impl ServerSettings {
         let health_addr = reader.value(&table::HEALTH_ADDR);
         let telemetry = read_telemetry(&mut reader);
         let settings = || {
-            Some(Self {
-                database_url: database_url?,
-                db_pool_size: db_pool_size?,
-                instance: instance?,
-                serve_addr: serve_addr?,
-                local_role: local_role?,
-                pings_per_minute: pings_per_minute?,
-                shutdown_grace: shutdown_grace?,
-                health_addr: health_addr?,
-                telemetry: telemetry?,
-            })
+            Some((
+                database_url?,
+                db_pool_size?,
+                instance?,
+                serve_addr?,
+                local_role?,
+                pings_per_minute?,
+                shutdown_grace?,
+                health_addr?,
+                telemetry?,
+            ))
         };
-        reader.finish(settings())
+        // The problems of this program first: it has those in common with the console.
+        let (
+            database_url,
+            db_pool_size,
+            instance,
+            serve_addr,
+            local_role,
+            pings_per_minute,
+            shutdown_grace,
+            health_addr,
+            telemetry,
+        ) = reader.finish(settings())?;
+        Ok(Self {
+            database_url,
+            db_pool_size,
+            instance,
+            serve_addr,
+            local_role,
+            pings_per_minute,
+            shutdown_grace,
+            health_addr,
+            telemetry,
+            doctor: doctor?,
+        })
     }
 }

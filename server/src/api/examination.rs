@@ -1,0 +1,157 @@
+//! The platform's state, and its problems: what `sexton status` and `sexton doctor` find, from this process.
+//!
+//! Both look at the broker, too, if the settings name one. An answer serves everybody who comes within some seconds, and one examination
+//! runs at a time, so requests for them burden neither server.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::Extension;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::lint::Severity;
+use sexton_operations::actor::Actor;
+use sexton_operations::connect::Connector;
+use sexton_operations::doctor::gather::gather;
+use sexton_operations::doctor::{Code, Finding, diagnose, worst};
+use sexton_operations::status::{self, StatusReport};
+use sexton_service::clock;
+use sexton_service::settings::ConsoleSettings;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use utoipa::ToSchema;
+
+use crate::access::{Allowed, Viewer};
+use crate::problem::{Problem, ProblemCode};
+
+/// How long an answer about the state serves.
+const STATUS_AGE: Duration = Duration::from_secs(5);
+/// How long an answer of the doctor serves, who asks both servers a hundred questions.
+const DOCTOR_AGE: Duration = Duration::from_secs(15);
+/// Time limit of an examination.
+const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(45);
+/// The application's name in PostgreSQL's list of connections.
+const APPLICATION_NAME: &str = "sexton serve: doctor";
+
+/// Examines the platform. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Examiner {
+    settings: Arc<ConsoleSettings>,
+    actor: Arc<Actor>,
+    status: Arc<Mutex<Option<(Instant, StatusReport)>>>,
+    doctor: Arc<Mutex<Option<(Instant, DoctorReport)>>>,
+}
+
+impl Examiner {
+    /// Makes it of the servers' addresses; `host` names this machine.
+    pub fn new(settings: ConsoleSettings, host: &str) -> Self {
+        let actor = Actor {
+            name: "sexton serve".to_owned(),
+            host: host.to_owned(),
+            process_id: std::process::id(),
+            origin: None,
+            is_interactive: false,
+        };
+        Self {
+            settings: Arc::new(settings),
+            actor: Arc::new(actor),
+            status: Arc::default(),
+            doctor: Arc::default(),
+        }
+    }
+
+    /// Whether the settings name a broker.
+    fn has_broker(&self) -> bool {
+        self.settings.amqp_url().is_ok()
+    }
+
+    async fn examine(&self) -> Result<DoctorReport, Problem> {
+        let connections = 1;
+        let (settings, actor, application) = (&self.settings, &self.actor, APPLICATION_NAME);
+        let connector = Connector { settings, actor, application, connections };
+        let facts =
+            gather(&connector).await.map_err(|error| Problem::unavailable(error.to_string()))?;
+        let has_broker = self.has_broker();
+        let mut findings = diagnose(&facts);
+        // A broker that the settings do not name is no problem of the platform.
+        findings.retain(|one| has_broker || one.code != Code::BrokerUnreachable);
+        Ok(DoctorReport {
+            examined_at: clock::now(),
+            broker_examined: has_broker,
+            worst: worst(&findings),
+            findings,
+        })
+    }
+}
+
+/// Returns the last answer if it is younger than `age`; otherwise that of `examine`, for which everybody waits.
+async fn cached<T: Clone>(
+    last: &Mutex<Option<(Instant, T)>>,
+    age: Duration,
+    examine: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    let mut last = last.lock().await;
+    if let Some((at, answer)) = &*last
+        && at.elapsed() < age
+    {
+        return Ok(answer.clone());
+    }
+    let examined = timeout(EXAMINATION_TIMEOUT, examine).await;
+    let answer = examined.unwrap_or_else(|_| {
+        let detail = "the servers take more than 45 s to answer; `sexton doctor` says which";
+        Err(Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail))
+    })?;
+    *last = Some((Instant::now(), answer.clone()));
+    Ok(answer)
+}
+
+fn examiner(examiner: Option<Extension<Examiner>>) -> Result<Examiner, Problem> {
+    let missing = || Problem::unavailable("this process examines nothing");
+    examiner.map(|Extension(examiner)| examiner).ok_or_else(missing)
+}
+
+/// Shows the platform's state: counts, pools, processes, warnings, and how full the broker's queues are.
+///
+/// At most 5 seconds old. Without `AMQP_URL`, `broker` says so and queues have no numbers.
+#[utoipa::path(get, path = "/status", tag = "platform", operation_id = "show_status", extensions(("x-role" = json!("viewer"))),
+    responses((status = 200, description = "The state.", body = StatusReport)))]
+pub async fn show_status(
+    allowed: Allowed<Viewer>,
+    given: Option<Extension<Examiner>>,
+) -> Result<Json<StatusReport>, Problem> {
+    let examiner = examiner(given)?;
+    let read = async {
+        let status = status::read(allowed.reads(), &examiner.settings).await?;
+        Ok(status.report())
+    };
+    cached(&examiner.status, STATUS_AGE, read).await.map(Json)
+}
+
+/// What the doctor has found.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DoctorReport {
+    /// When it looked, by the clock of the process that answers.
+    pub examined_at: DateTime<Utc>,
+    /// Whether it has looked at the broker; otherwise `AMQP_URL` is not set where `sexton serve` runs, and only the database was
+    /// examined.
+    pub broker_examined: bool,
+    /// The highest severity; absent: nothing was found.
+    pub worst: Option<Severity>,
+    /// The findings, the worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// Finds the platform's problems, each with its evidence and a remedy; changes nothing.
+///
+/// At most 15 seconds old.
+#[utoipa::path(get, path = "/doctor", tag = "platform", operation_id = "examine_platform", extensions(("x-role" = json!("viewer"))),
+    responses((status = 200, description = "The findings.", body = DoctorReport)))]
+pub async fn show_doctor(
+    _allowed: Allowed<Viewer>,
+    given: Option<Extension<Examiner>>,
+) -> Result<Json<DoctorReport>, Problem> {
+    let examiner = examiner(given)?;
+    cached(&examiner.doctor, DOCTOR_AGE, examiner.examine()).await.map(Json)
+}

@@ -1,0 +1,169 @@
+//! Triggers many: one execution of each of several jobs, or many of one job.
+
+use axum::Json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sexton_model::state::State;
+use sexton_operations::error::OperationError;
+use sexton_operations::jobs::trigger::{self, TriggerRequest};
+use sexton_operations::jobs::trigger_many::{TriggerItemRequest, TriggerLines};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::extract::{Body, Path};
+use crate::access::{Allowed, Operator};
+use crate::problem::{Problem, ProblemPlace};
+
+/// Maximum number of jobs of one request.
+const MAX_JOBS: usize = 100;
+
+/// A trigger of several jobs.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerJobs {
+    /// The jobs' names, at most 100.
+    #[schema(min_items = 1, max_items = 100)]
+    jobs: Vec<String>,
+    /// The caller's own key, for each of the jobs: what is sent twice with one key runs once.
+    key: Option<String>,
+    /// Reason, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
+    reason: Option<String>,
+}
+
+/// What became of each job of a trigger.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TriggeredJobs {
+    /// In the order of the request.
+    items: Vec<TriggeredJob>,
+}
+
+/// A job that was triggered, or was not.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TriggeredJob {
+    /// The job's name.
+    job: String,
+    /// Its execution; absent: it was refused.
+    execution_id: Option<Uuid>,
+    /// Whether this request made the execution; otherwise its key was known.
+    created: bool,
+    /// The execution's state.
+    state: Option<State>,
+    /// Why it was refused.
+    problem: Option<Problem>,
+}
+
+/// Runs several jobs now, each with its own params, each by itself: one that is refused keeps no other from running.
+#[utoipa::path(post, path = "/jobs:trigger", tag = "jobs", operation_id = "trigger_jobs", extensions(("x-role" = json!("operator"))),
+    request_body = TriggerJobs,
+    responses((status = 200, description = "What became of each.", body = TriggeredJobs)))]
+pub async fn trigger_jobs(
+    allowed: Allowed<Operator>,
+    Body(TriggerJobs { jobs, key, reason }): Body<TriggerJobs>,
+) -> Result<Json<TriggeredJobs>, Problem> {
+    let mut places = Vec::new();
+    if !(1..=MAX_JOBS).contains(&jobs.len()) {
+        places.push(ProblemPlace::at("/jobs", format!("must have 1 to {MAX_JOBS} names")));
+    }
+    for (index, name) in jobs.iter().enumerate() {
+        if jobs[..index].contains(name) {
+            places.push(ProblemPlace::at(format!("/jobs/{index}"), "is there twice"));
+        }
+    }
+    if !places.is_empty() {
+        return Err(Problem::several(places));
+    }
+    let store = allowed.writes();
+    let mut items = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let request = TriggerRequest {
+            job: &job,
+            key: key.as_deref(),
+            params: None,
+            reason: reason.as_deref(),
+        };
+        let item = match trigger::trigger(&store, request, allowed.actor()).await {
+            Ok(done) => TriggeredJob {
+                job,
+                execution_id: Some(done.id.get()),
+                created: done.created,
+                state: Some(done.state),
+                problem: None,
+            },
+            // Whether the others run is as unknown as this one.
+            Err(error @ (OperationError::Store(_) | OperationError::Failed(_)))
+                if items.is_empty() =>
+            {
+                return Err(error.into());
+            }
+            Err(error) => {
+                let problem = Some(error.into());
+                TriggeredJob { job, execution_id: None, created: false, state: None, problem }
+            }
+        };
+        items.push(item);
+    }
+    Ok(Json(TriggeredJobs { items }))
+}
+
+/// An execution of many.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriggeredItem {
+    /// The caller's own key: what is sent twice with one key runs once.
+    key: String,
+    /// Fields that override those of the job's params.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    params: Map<String, Value>,
+}
+
+/// Many executions of one job.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerEach {
+    /// The executions, at most 100,000; of a job that runs one at a time, 1,000.
+    #[schema(min_items = 1, max_items = 100_000)]
+    items: Vec<TriggeredItem>,
+    /// Reason, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
+    reason: Option<String>,
+}
+
+/// How many executions were triggered.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TriggeredEach {
+    /// The job.
+    job_name: String,
+    /// New executions.
+    created: u64,
+    /// Of these, how many wait until the job is free.
+    waiting: u64,
+    /// Keys that had an execution already.
+    known: u64,
+}
+
+/// Triggers an execution of a job for each of many keys: all are checked before the first one is triggered.
+///
+/// Sent again after 503, it triggers the others.
+#[utoipa::path(post, path = "/jobs/{name}/trigger-each", tag = "jobs", operation_id = "trigger_each",
+    extensions(("x-role" = json!("operator"))),
+    params(("name" = String, Path, description = "The job's name.")), request_body = TriggerEach,
+    responses((status = 200, description = "How many were triggered.", body = TriggeredEach)))]
+pub async fn trigger_each(
+    allowed: Allowed<Operator>,
+    Path(name): Path<String>,
+    Body(TriggerEach { items, reason }): Body<TriggerEach>,
+) -> Result<Json<TriggeredEach>, Problem> {
+    let items =
+        items.into_iter().map(|item| TriggerItemRequest { key: item.key, params: item.params });
+    let lines = TriggerLines::of_items("items", items.collect())?;
+    let store = allowed.writes();
+    let done = lines.trigger(&store, &name, allowed.actor(), reason.as_deref()).await?;
+    Ok(Json(TriggeredEach {
+        job_name: name,
+        created: done.created,
+        waiting: done.waiting,
+        known: done.known,
+    }))
+}
