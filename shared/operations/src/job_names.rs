@@ -1,5 +1,7 @@
 //! Finds a job by its name, and similar names if none has it.
 
+use std::collections::{BTreeSet, HashMap};
+
 use sexton_store::jobs::{self, Job};
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
@@ -37,6 +39,23 @@ pub async fn find_optional_id(
         None => Ok(None),
         Some(name) => Ok(Some(find_including_deleted(store, name).await?.id)),
     }
+}
+
+/// Returns the names of these jobs, also of deleted ones; those that retention has removed are missing.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list(
+    store: &Store,
+    ids: impl IntoIterator<Item = Uuid>,
+) -> Result<HashMap<Uuid, String>, OperationError> {
+    let ids: BTreeSet<Uuid> = ids.into_iter().collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<Uuid> = ids.into_iter().collect();
+    Ok(jobs::list_names(store, &ids).await?)
 }
 
 /// Returns the error for a job that does not exist, with similar names unless the database does not answer.

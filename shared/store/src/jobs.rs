@@ -8,6 +8,7 @@ mod apply;
 mod delete;
 mod expectations;
 mod heartbeat;
+mod names;
 mod pause;
 pub mod templates;
 mod upcoming;
@@ -39,6 +40,7 @@ pub use apply::{
     Applied, Apply, ApplyError, ChangedJob, ExpectedJob, MAX_APPLIED_JOBS, apply, apply_expecting,
 };
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
+pub use names::list_names;
 pub use pause::{PauseError, Resumed, pause, resume};
 pub use upcoming::{list_run_times, list_upcoming};
 
