@@ -9,7 +9,10 @@
 #![expect(clippy::unused_self, reason = "a template calls methods of its page and its frame")]
 
 mod executions;
+mod channels;
 mod failed;
+mod incidents;
+mod monitors;
 mod overview;
 mod search;
 mod shell;
@@ -32,6 +35,9 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(failed::routes())
         .merge(executions::routes())
         .merge(search::routes())
+        .merge(incidents::routes())
+        .merge(monitors::routes())
+        .merge(channels::routes())
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn_with_state(site.clone(), guard::guarded))

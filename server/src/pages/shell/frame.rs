@@ -1,13 +1,16 @@
 //! What surrounds every page: navigation, who looks, the instant at which it was made; and how pages write times and links.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::filters::HtmlSafe;
 use axum::response::{Html, IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use sexton_model::access::Role;
+use sexton_model::duration;
 use sexton_operations::text;
 
 use super::assets;
@@ -117,6 +120,11 @@ impl Frame {
     /// Writes a time in milliseconds.
     pub(in crate::pages) fn duration(&self, from: &DateTime<Utc>, to: &DateTime<Utc>) -> String {
         text::duration((*to - *from).num_milliseconds())
+    }
+
+    /// Writes a limit in milliseconds as definitions write it: `2h`, `90m`.
+    pub(in crate::pages) fn limit(&self, ms: impl Borrow<i64>) -> String {
+        duration::format(Duration::from_millis(ms.borrow().max(&0).unsigned_abs()))
     }
 
     /// Returns a word of a row for people: `pool_without_workers` without its underscores.
