@@ -9,13 +9,19 @@
 #![expect(clippy::unused_self, reason = "a template calls methods of its page and its frame")]
 
 mod executions;
+mod audit;
+mod bulks;
 mod channels;
 mod failed;
+mod flows;
 mod incidents;
+mod locks;
+mod me;
 mod monitors;
 mod overview;
 mod search;
 mod shell;
+mod workers;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -38,6 +44,12 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(incidents::routes())
         .merge(monitors::routes())
         .merge(channels::routes())
+        .merge(workers::routes())
+        .merge(locks::routes())
+        .merge(bulks::routes())
+        .merge(flows::routes())
+        .merge(audit::routes())
+        .merge(me::routes())
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn_with_state(site.clone(), guard::guarded))

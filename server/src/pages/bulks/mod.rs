@@ -1,0 +1,20 @@
+//! `/bulks`: actions on many executions at once, how far they are, and what they left.
+
+mod actions;
+mod list;
+mod show;
+mod words;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use super::shell::visit::Site;
+
+/// Returns the routes.
+pub(super) fn routes() -> Router<Site> {
+    Router::new()
+        .route("/bulks", get(list::list))
+        .route("/bulks/{id}", get(show::show))
+        .route("/bulks/{id}/stop", post(actions::stop))
+        .route("/bulks/{id}/resume", post(actions::resume))
+}

@@ -1,0 +1,120 @@
+//! `/bulks/{id}`: what a bulk does, how far it is, and which executions it left.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::extract::Path;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::Value;
+use sexton_model::access::Role;
+use sexton_operations::bulks::blocked_questions::describe_blocked;
+use sexton_operations::bulks::control::{self, BulkDetails};
+use sexton_operations::bulks::watch::summary;
+use sexton_operations::error::OperationError;
+use sexton_operations::job_names;
+use sexton_operations::secrets::mask_bulk;
+use sexton_store::bulk::Bulk;
+use uuid::Uuid;
+
+use super::words::{conditions, job, state_sentence, verb};
+use crate::access::Viewer;
+use crate::pages::shell::copy;
+use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::visit::Visit;
+
+/// The address of a bulk says nothing more.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct BulkQuery {}
+
+#[derive(Debug, Template)]
+#[template(path = "bulks/show.html")]
+struct BulkPage<'a> {
+    frame: Frame,
+    details: &'a BulkDetails,
+    bulk: &'a Bulk,
+    role: Role,
+    /// The name of the job, if it is about one.
+    jobs: HashMap<Uuid, String>,
+}
+
+impl BulkPage<'_> {
+    fn verb(&self) -> &'static str {
+        verb(&self.bulk.kind)
+    }
+
+    fn sentence(&self) -> String {
+        state_sentence(self.bulk)
+    }
+
+    fn conditions(&self) -> Vec<String> {
+        conditions(&self.bulk.selector, &self.jobs)
+    }
+
+    fn summary(&self) -> String {
+        summary(self.bulk)
+    }
+
+    fn ended(&self) -> i64 {
+        self.bulk.selected - self.bulk.remaining()
+    }
+
+    /// For a progress bar, whose end must be more than nothing.
+    fn most(&self) -> i64 {
+        self.bulk.selected.max(1)
+    }
+
+    fn blocked(&self) -> Option<String> {
+        self.details.waits.as_ref().map(describe_blocked)
+    }
+
+    fn verifier(&self) -> Option<&'static str> {
+        Some(match self.bulk.verify.as_deref()? {
+            "task" => "by the verify tasks of the jobs",
+            "command" => "by a command of the operator, `sexton bulks verify`",
+            _ => "not, although jobs have verify tasks",
+        })
+    }
+
+    fn may_stop(&self) -> bool {
+        matches!(self.bulk.state.as_str(), "preparing" | "running" | "paused")
+    }
+
+    fn may_resume(&self) -> bool {
+        matches!(self.bulk.state.as_str(), "paused" | "stopped")
+    }
+
+    fn action(&self, action: &str) -> String {
+        format!("/bulks/{}/{action}", self.bulk.id)
+    }
+
+    fn command(&self, action: &str) -> String {
+        copy::command(&["bulks", action, &self.bulk.id.to_string()])
+    }
+
+    fn request(&self, action: &str) -> String {
+        copy::request("POST", &self.action(action), &Value::Null)
+    }
+}
+
+pub(super) async fn show(
+    visit: Visit<Viewer>,
+    Path(id): Path<i64>,
+    _query: PageQuery<BulkQuery>,
+) -> Result<Response, Refusal> {
+    let store = visit.reads();
+    let reading = async {
+        let details = control::show(store, id).await?;
+        let jobs = job_names::list(store, job(&details.bulk.selector)).await?;
+        Ok((details, jobs))
+    };
+    let read: Result<_, OperationError> = reading.await;
+    let (mut details, jobs) = read.map_err(|error| visit.refuse(error))?;
+    mask_bulk(&mut details.bulk);
+    let frame = visit.frame(Section::Bulks).await?;
+    let bulk = &details.bulk;
+    Ok(html(&BulkPage { frame, details: &details, bulk, role: Role::Operator, jobs }))
+}

@@ -1,0 +1,73 @@
+//! The page about the visitor.
+
+use askama::Template;
+use axum::response::Response;
+use serde::Deserialize;
+use sexton_model::access::Role;
+
+use crate::access::Viewer;
+use crate::pages::shell::copy;
+use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::visit::Visit;
+
+/// The address says nothing more.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct MeQuery {}
+
+#[derive(Debug, Template)]
+#[template(path = "me/show.html")]
+struct MePage {
+    frame: Frame,
+    admin: Role,
+}
+
+impl MePage {
+    fn name(&self) -> &str {
+        self.frame.caller.as_ref().map_or("nobody", |caller| caller.name.as_str())
+    }
+
+    fn role(&self) -> &'static str {
+        self.frame.caller.as_ref().map_or("none", |caller| caller.role.as_str())
+    }
+
+    /// How the server knows.
+    fn how(&self) -> &'static str {
+        match self.name() {
+            "local" => {
+                "Your browser runs on the server’s machine, and SERVE_LOCAL_ROLE lets it in without a token. Everybody on that machine is you."
+            }
+            name if name.starts_with("token ") => "The request carries a token of the API.",
+            _ => "You have logged in.",
+        }
+    }
+
+    fn roles(&self) -> [Role; 4] {
+        Role::ALL
+    }
+
+    fn about(&self, role: Role) -> &'static str {
+        match role {
+            Role::Viewer => "Look at everything. Values that look like secrets are masked.",
+            Role::Operator => {
+                "Also trigger, requeue, discard, cancel, pause and resume; enqueue; acknowledge and silence incidents; test channels."
+            }
+            Role::Editor => "Also apply and delete jobs, and edit the params of failed executions.",
+            Role::Admin => "Also decide who may do what: create and revoke tokens.",
+        }
+    }
+
+    fn request(&self) -> String {
+        copy::request("GET", "/me", &serde_json::Value::Null)
+    }
+}
+
+pub(super) async fn show(
+    visit: Visit<Viewer>,
+    _query: PageQuery<MeQuery>,
+) -> Result<Response, Refusal> {
+    let frame = visit.frame(Section::Other).await?;
+    Ok(html(&MePage { frame, admin: Role::Admin }))
+}
