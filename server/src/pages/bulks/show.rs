@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::words::{conditions, job, state_sentence, verb};
 use crate::access::Viewer;
+use crate::api::problem_of_parameter;
 use crate::pages::shell::copy;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::query::PageQuery;
@@ -102,10 +103,11 @@ impl BulkPage<'_> {
 
 pub(super) async fn show(
     visit: Visit<Viewer>,
-    Path(id): Path<i64>,
+    Path(id): Path<String>,
     _query: PageQuery<BulkQuery>,
 ) -> Result<Response, Refusal> {
-    let store = visit.reads();
+    let is_no_number = |_| visit.refuse(problem_of_parameter("id", "is no number of a bulk"));
+    let (store, id) = (visit.reads(), id.parse::<i64>().map_err(is_no_number)?);
     let reading = async {
         let details = control::show(store, id).await?;
         let jobs = job_names::list(store, job(&details.bulk.selector)).await?;

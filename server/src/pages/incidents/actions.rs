@@ -41,7 +41,7 @@ pub(super) struct SilenceForm {
     /// A duration such as `2h`.
     #[serde(rename = "for")]
     time: String,
-    #[serde(deserialize_with = "crate::api::required_reason")]
+    #[serde(default, deserialize_with = "crate::api::required_reason")]
     reason: String,
 }
 

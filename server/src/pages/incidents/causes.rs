@@ -1,22 +1,21 @@
 //! What the causes of incidents mean, in a sentence.
 
 use sexton_model::incident::SubjectKind;
-use sexton_operations::doctor::code::Code;
 
-/// What a cause means; `None`: it is of a newer version.
-pub(super) fn meaning(subject: SubjectKind, cause: &str) -> Option<String> {
-    let sentence = match subject {
-        SubjectKind::Job => of_job(cause)?,
-        SubjectKind::Check => of_check(cause)?,
+/// What a cause means; `None`: it is of a newer version, or the incident's own text says it.
+pub(super) fn meaning(subject: SubjectKind, cause: &str) -> Option<&'static str> {
+    Some(match subject {
+        SubjectKind::Job => return of_job(cause),
+        SubjectKind::Check => return of_check(cause),
         SubjectKind::Group => {
             "Somebody resolved this group of failures, and it has failed again since."
         }
         SubjectKind::Channel => {
             "The channel has not accepted several messages in a row, so nobody learns of incidents by it."
         }
-        SubjectKind::Platform => return of_platform(cause),
-    };
-    Some(sentence.to_owned())
+        // Its text begins with the meaning, and ends with what helps.
+        SubjectKind::Platform => return None,
+    })
 }
 
 fn of_job(cause: &str) -> Option<&'static str> {
@@ -48,23 +47,6 @@ fn of_check(cause: &str) -> Option<&'static str> {
     })
 }
 
-/// Most of these are findings of the doctor, with a remedy.
-fn of_platform(cause: &str) -> Option<String> {
-    match cause {
-        "ping_endpoint_down" => {
-            Some("Nothing accepts the pings of jobs that run elsewhere.".to_owned())
-        }
-        "heartbeats_undelivered" => {
-            Some("A watcher outside has not accepted the heartbeats of some jobs.".to_owned())
-        }
-        _ => {
-            let entry =
-                Code::ALL.iter().map(|code| code.entry()).find(|entry| entry.name == cause)?;
-            Some(format!("{} {}", entry.what, entry.remedy))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,11 +60,5 @@ mod tests {
             assert!(meaning(SubjectKind::Check, cause).is_some(), "{cause}");
         }
         assert_eq!(meaning(SubjectKind::Job, "later"), None);
-    }
-
-    #[test]
-    fn a_finding_of_the_doctor_comes_with_its_remedy() {
-        let text = meaning(SubjectKind::Platform, "database_read_only").unwrap();
-        assert!(text.contains("takes no writes") && text.contains("DATABASE_URL"), "{text}");
     }
 }

@@ -77,7 +77,16 @@ impl IncidentPage<'_> {
         SubjectKind::parse(&self.incident.subject_kind)
     }
 
-    fn sentence(&self) -> Option<String> {
+    /// Of the platform the name says what is wrong already.
+    fn title(&self) -> String {
+        let Incident { subject_kind, name, cause, .. } = self.incident;
+        match self.kind() {
+            Some(SubjectKind::Platform) => self.frame.subject(subject_kind, name),
+            _ => format!("{}: {}", self.frame.cell(name), self.frame.words(cause)),
+        }
+    }
+
+    fn sentence(&self) -> Option<&'static str> {
         meaning(self.kind()?, &self.incident.cause)
     }
 

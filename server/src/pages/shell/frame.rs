@@ -132,6 +132,14 @@ impl Frame {
         self.cell(&word.replace('_', " "))
     }
 
+    /// Names what an incident is about: a job, a check, a group and a channel by their names, the platform by what is wrong with it.
+    pub(in crate::pages) fn subject(&self, kind: &str, name: &str) -> String {
+        match kind {
+            "platform" => format!("platform: {}", self.words(&name.replace(':', ": "))),
+            kind => format!("{kind} {}", self.cell(name)),
+        }
+    }
+
     /// Returns a text on one line that fits into a cell.
     pub(in crate::pages) fn cell(&self, text: &str) -> String {
         text::line(text, MAX_CELL_CHARS)
