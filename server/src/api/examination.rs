@@ -153,5 +153,5 @@ pub async fn show_doctor(
     given: Option<Extension<Examiner>>,
 ) -> Result<Json<DoctorReport>, Problem> {
     let examiner = examiner(given)?;
-    cached(&examiner.doctor, DOCTOR_AGE, examiner.examine()).await.map(Json)
+    cached(&examiner.doctor, DOCTOR_AGE, Box::pin(examiner.examine())).await.map(Json)
 }

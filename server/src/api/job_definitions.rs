@@ -77,7 +77,7 @@ pub async fn replace(
 ) -> Result<WrittenJob, Problem> {
     let revision = if_match.revision()?;
     let named = fields.entry("name").or_insert_with(|| Value::from(name.as_str()));
-    if *named != Value::from(name.as_str()) {
+    if named.as_str() != Some(name.as_str()) {
         let detail = "is another name than that in the path; a job keeps its name";
         return Err(Problem::invalid(ProblemPlace::at("/name", detail)));
     }

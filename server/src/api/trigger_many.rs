@@ -157,7 +157,7 @@ pub async fn trigger_each(
 ) -> Result<Json<TriggeredEach>, Problem> {
     let items =
         items.into_iter().map(|item| TriggerItemRequest { key: item.key, params: item.params });
-    let lines = TriggerLines::of_items("items", items.collect())?;
+    let lines = TriggerLines::of_items("items", &items.collect::<Vec<_>>())?;
     let store = allowed.writes();
     let done = lines.trigger(&store, &name, allowed.actor(), reason.as_deref()).await?;
     Ok(Json(TriggeredEach {

@@ -8,10 +8,10 @@
 
 #![expect(clippy::unused_self, reason = "a template calls methods of its page and its frame")]
 
-mod executions;
 mod audit;
 mod bulks;
 mod channels;
+mod executions;
 mod failed;
 mod flows;
 mod incidents;

@@ -10,7 +10,9 @@ pub const SHA256_BYTES: usize = 32;
 /// Returns the SHA-256 of these parts, one behind the other.
 pub fn sha256(parts: &[&[u8]]) -> [u8; SHA256_BYTES] {
     let mut context = Context::new(&SHA256);
-    parts.iter().for_each(|part| context.update(part));
+    for part in parts {
+        context.update(part);
+    }
     let mut hash = [0; SHA256_BYTES];
     hash.copy_from_slice(context.finish().as_ref());
     hash

@@ -57,7 +57,7 @@ struct FailedPage {
 
 impl FailedPage {
     fn name_of<'a>(&self, group: &'a Group) -> &'a str {
-        if group.error_class.is_empty() { "failed" } else { &group.error_class }
+        name_of(group)
     }
 
     fn trend<'a>(&self, row: &'a GroupWithTrend) -> Sparkline<'a> {
@@ -107,6 +107,11 @@ impl FailedPage {
             .chain(self.query.label.iter().skip(1).map(|value| ("label", value.as_str())))
             .collect()
     }
+}
+
+/// Returns what a group is called: its class.
+pub(super) fn name_of(group: &Group) -> &str {
+    if group.error_class.is_empty() { "failed" } else { &group.error_class }
 }
 
 /// Draws how many failed in each of the last 24 hours.

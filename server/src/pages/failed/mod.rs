@@ -3,6 +3,7 @@
 mod actions;
 mod bulk;
 mod edit;
+mod group_list;
 mod groups;
 mod list;
 mod show;
@@ -17,6 +18,7 @@ pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/failed", get(list::list))
         .route("/failed/bulk", get(bulk::preview).post(bulk::create))
+        .route("/failed/groups", get(group_list::show))
         .route("/failed/groups/{fingerprint}", get(groups::show).post(groups::remark))
         .route("/failed/{id}", get(show::show))
         .route("/failed/{id}/edit", get(edit::show).post(edit::change))

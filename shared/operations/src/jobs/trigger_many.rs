@@ -74,7 +74,7 @@ impl TriggerLines {
     /// # Errors
     ///
     /// As [`Self::read`].
-    pub fn of_items(name: &str, items: Vec<TriggerItemRequest>) -> Result<Self, InvalidRequest> {
+    pub fn of_items(name: &str, items: &[TriggerItemRequest]) -> Result<Self, InvalidRequest> {
         let text =
             items.iter().map(|item| json!({"key": item.key, "params": item.params}).to_string());
         Self::read(name, &text.collect::<Vec<_>>().join("\n"))
