@@ -14,6 +14,7 @@ pub mod filled;
 pub mod next_firings;
 pub mod pause;
 pub mod policy;
+pub mod revisions;
 pub mod scheduled;
 pub mod trigger;
 pub mod trigger_many;

@@ -23,6 +23,7 @@ use crate::error::{InvalidRequest, OperationError};
 use crate::instants::{self, TimeRangeRequest, last_before};
 use crate::job_names;
 use crate::paging::{Cursor, PagedList};
+pub use sentences::describe_gap;
 use timeline::{Event, timeline};
 
 /// Maximum number of attempts in a timeline.

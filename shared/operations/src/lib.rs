@@ -43,6 +43,7 @@ pub mod executions;
 pub mod failed;
 pub mod filter;
 pub mod flows;
+pub mod gaps;
 pub mod groups;
 pub mod incidents;
 pub mod instants;

@@ -56,6 +56,10 @@ pub enum PagedList {
     Monitors,
     /// Checks by name.
     Checks,
+    /// Gaps of all jobs, the latest record first.
+    Gaps,
+    /// Gaps of a job, the latest firing first.
+    GapsOfJob,
 }
 
 impl PagedList {
@@ -77,6 +81,8 @@ impl PagedList {
             Self::Incidents => "i",
             Self::Monitors => "m",
             Self::Checks => "k",
+            Self::Gaps => "p",
+            Self::GapsOfJob => "pj",
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod catch_up;
 mod clock;
 pub mod cursors;
 mod due;
+pub mod gap_list;
 pub mod gaps;
 mod held_firings;
 mod under_way;

@@ -10,6 +10,7 @@ mod expectations;
 mod heartbeat;
 mod names;
 mod pause;
+mod revisions;
 pub mod templates;
 mod upcoming;
 
@@ -42,6 +43,7 @@ pub use apply::{
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use names::list_names;
 pub use pause::{PauseError, Resumed, pause, resume};
+pub use revisions::{JobRevision, list_revisions};
 pub use upcoming::{list_run_times, list_upcoming};
 
 /// A row of `jobs`; the fields are named after the columns.

@@ -58,7 +58,7 @@ pub use attempts::{lease, open, output, settle, task};
 pub use connection::dedicated as dedicated_connection;
 pub use connection::{Store, StoreOptions, exclusive_lock, scratch, timeout};
 pub use error::StoreError;
-pub use firing::{catch_up, cursors, gaps};
+pub use firing::{catch_up, cursors, gap_list, gaps};
 pub use platform::{
     dead_man, doctor, instances, job_readings, measurement, offers, queue_incidents, readings,
     status,

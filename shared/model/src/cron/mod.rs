@@ -47,6 +47,7 @@ mod sets;
 mod spread;
 #[cfg(test)]
 pub(crate) mod tests;
+mod words;
 mod zoned;
 
 use std::iter;
@@ -60,6 +61,7 @@ pub use day_rule::{DayRule, restricts_days_twice};
 pub use dst::Dst;
 pub use error::{CronError, Field, MAX_ECHO_BYTES, Reason};
 pub use fields::MAX_EXPRESSION_BYTES;
+pub use words::describe;
 // For the lint, which judges the notation.
 pub(crate) use fields::{Fields, is_starred};
 pub(crate) use item::{Item, parse_number};

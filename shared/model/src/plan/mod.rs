@@ -143,6 +143,22 @@ pub enum GapReason {
     PastEnd,
 }
 
+impl GapReason {
+    /// All reasons.
+    pub const ALL: [Self; 10] = [
+        Self::OutsideWindow,
+        Self::MisfireSkip,
+        Self::Coalesced,
+        Self::OverLimit,
+        Self::Paused,
+        Self::Rescheduled,
+        Self::Held,
+        Self::Deleted,
+        Self::Excluded,
+        Self::PastEnd,
+    ];
+}
+
 text_enum!(GapReason {
     OutsideWindow => "outside_window",
     MisfireSkip => "misfire_skip",

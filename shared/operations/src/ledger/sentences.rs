@@ -4,6 +4,7 @@
 use chrono::{DateTime, Utc};
 use sexton_model::explain::{Disposition, NotAFiring, UnknownReason};
 use sexton_model::state::State;
+use sexton_store::gaps::Gap;
 use sexton_store::ledger::{FiringExecution, LedgerPage};
 
 use crate::text::instant;
@@ -92,6 +93,24 @@ pub(super) fn describe_firing(
              restored"
                 .to_owned()
         }
+    }
+}
+
+/// Describes why the firings of a gap did not run.
+pub fn describe_gap(gap: &Gap) -> String {
+    // A gap whose firings were not all counted says so in its reason.
+    let reason = gap.reason.strip_suffix(", at least").unwrap_or(&gap.reason);
+    let by = || format!("{}{}", by_actor(gap.actor.as_deref()), with_reason(gap.why.as_deref()));
+    match (reason, gap.into_key.as_deref()) {
+        ("coalesced", Some(key)) => format!("it was noticed late, and {key} ran for it and others"),
+        ("coalesced", None) => {
+            "it was noticed late, and a newer firing was to run for it".to_owned()
+        }
+        ("paused", _) => format!("the job was paused{}", by()),
+        ("held", _) => {
+            format!("it was held, as the database's clock had jumped, and given up{}", by())
+        }
+        (other, _) => describe_not_run(other, &by()),
     }
 }
 

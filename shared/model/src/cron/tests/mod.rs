@@ -13,6 +13,7 @@ mod properties;
 mod relative;
 mod spread;
 mod walk;
+mod words;
 
 use chrono::{DateTime, Utc};
 
