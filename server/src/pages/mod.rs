@@ -20,6 +20,8 @@ mod me;
 mod monitors;
 mod overview;
 mod search;
+mod firings;
+mod jobs;
 mod shell;
 mod workers;
 
@@ -50,6 +52,8 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(flows::routes())
         .merge(audit::routes())
         .merge(me::routes())
+        .merge(firings::routes())
+        .merge(jobs::routes())
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn_with_state(site.clone(), guard::guarded))
