@@ -13,15 +13,15 @@ mod bulks;
 mod channels;
 mod executions;
 mod failed;
+mod firings;
 mod flows;
 mod incidents;
+mod jobs;
 mod locks;
 mod me;
 mod monitors;
 mod overview;
 mod search;
-mod firings;
-mod jobs;
 mod shell;
 mod workers;
 
