@@ -45,7 +45,7 @@ impl BulksPage {
         verb(&bulk.kind)
     }
 
-    fn which(&self, bulk: &Bulk) -> String {
+    fn selection(&self, bulk: &Bulk) -> String {
         self.frame.cell(&conditions(&bulk.selector, &self.jobs).join(", "))
     }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_is_told_by_its_conditions() {
+    fn a_filter_is_described_by_its_conditions() {
         let none = HashMap::new();
         let params =
             vec![ParamCondition { path: vec!["order".into(), "id".into()], value: "7".into() }];

@@ -92,7 +92,7 @@ fn outcome(test: &ListedNotification) -> (String, bool) {
         ("sent", _) => (format!("{channel} has accepted the test."), true),
         (_, Some(error)) => (format!("{channel} has not accepted the test: {error}"), false),
         ("pending", None) => {
-            let untried = "No scheduler has tried the test yet; it stays until one does.";
+            let untried = "No scheduler has tried the test yet; it waits until one does. A channel that fails is tried at growing intervals.";
             (untried.to_owned(), false)
         }
         (state, None) => (format!("The test to {channel} is {state}."), false),

@@ -2,7 +2,7 @@
 
 use sexton_model::incident::SubjectKind;
 
-/// What a cause means; `None`: it is of a newer version, or the incident's own text says it.
+/// What a cause means; `None`: it is of a newer version, or the incident's text says it.
 pub(super) fn meaning(subject: SubjectKind, cause: &str) -> Option<&'static str> {
     Some(match subject {
         SubjectKind::Job => return of_job(cause),

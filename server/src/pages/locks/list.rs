@@ -57,7 +57,7 @@ impl LocksPage {
         describe_since(lock.since, self.frame.now)
     }
 
-    /// What the session does, and what Sexton's own lock is for.
+    /// What the session does, and what a lock of Sexton itself is for.
     fn activity(&self, lock: &AdvisoryLock) -> String {
         let session = lock.session.as_ref();
         let state = session.map(|session| session.state.as_deref().unwrap_or("hidden").to_owned());
