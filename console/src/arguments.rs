@@ -3,6 +3,7 @@
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sexton_service::settings::{Program, help};
 
+use crate::commands::accounts::AccountsCommand;
 use crate::commands::alerts::AlertsCommand;
 use crate::commands::audit::AuditCommand;
 use crate::commands::bench::BenchCommand;
@@ -89,6 +90,9 @@ pub enum Command {
     /// Manage keys of advisory locks: ranges of services, formulas of other systems
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Manage accounts: who may log in, and do what
+    #[command(subcommand)]
+    Accounts(AccountsCommand),
     /// Manage tokens of the API: who may do what
     #[command(subcommand)]
     Tokens(TokensCommand),

@@ -1,5 +1,6 @@
 //! The commands: each calls an operation and prints its answer.
 
+pub mod accounts;
 pub mod alerts;
 pub mod audit;
 pub mod bench;

@@ -10,7 +10,7 @@
 //! - [`arguments`] is the command line, [`commands`] what each command does, a folder for each noun that has several.
 //! - [`session`] is what every command works with; [`actor`] is who runs it.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
-//! - [`confirm`] asks before what is hard to take back; [`editor`] lets a person change a text.
+//! - [`confirm`] asks before what is hard to take back; [`password`] reads what nobody may see; [`editor`] lets a person change a text.
 //! - [`completions`] answers shells that complete a command line.
 //! - [`import`] reads the entries of other schedulers, and writes a jobs file of them.
 //! - [`mod@bench`] measures on the platform's servers, beside the platform.
@@ -28,6 +28,7 @@ pub mod import;
 mod input_files;
 mod muted;
 pub mod options;
+pub mod password;
 pub mod session;
 pub mod show;
 
@@ -55,6 +56,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Monitors(command) => commands::monitors::run(&command, session).await,
         Command::Incidents(command) => commands::incidents::run(&command, session).await,
         Command::Checks(command) => commands::checks::run(&command, session).await,
+        Command::Accounts(command) => commands::accounts::run(&command, session).await,
         Command::Tokens(command) => commands::tokens::run(&command, session).await,
         Command::Serve(_) => Box::pin(commands::serve::run()).await,
         Command::Alerts(command) => commands::alerts::run(&command, session).await,

@@ -1,7 +1,7 @@
 //! Refusals and failures, as `application/problem+json` (RFC 9457).
 
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -14,7 +14,7 @@ use sexton_store::StoreError;
 use utoipa::ToSchema;
 
 /// When a client may come again after 503, in seconds.
-const RETRY_SECONDS: u16 = 5;
+const RETRY_SECONDS: u64 = 5;
 /// One line a minute about a database that is away.
 static UNAVAILABLE: LazyLock<LogThrottle> = LazyLock::new(LogThrottle::default);
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -35,6 +35,8 @@ pub enum ProblemCode {
     NotFound,
     /// 409, 412: the object's state does not allow it. Look at it again.
     Conflict,
+    /// 429: too many requests, or too many failed log-ins. Send it again after `Retry-After`.
+    RateLimited,
     /// 503: the database is away, or somebody else holds a lock. Send it again after `Retry-After`.
     Unavailable,
     /// 503: the database takes too long. Narrow the request, or send it again after `Retry-After`.
@@ -73,13 +75,19 @@ pub struct Problem {
     /// Everything that is wrong with the request, each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ProblemPlace>,
+    /// When to come again, in seconds, for the header.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
 }
 
 impl Problem {
     /// Makes the answer for `status`.
     pub fn new(status: StatusCode, code: ProblemCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or_default().to_owned();
-        Self { status: status.as_u16(), code, title, detail: detail.into(), errors: Vec::new() }
+        let retry = matches!(code, ProblemCode::Unavailable | ProblemCode::TooSlow);
+        let retry_after = retry.then_some(RETRY_SECONDS);
+        let (status, detail) = (status.as_u16(), detail.into());
+        Self { status, code, title, detail, errors: Vec::new(), retry_after }
     }
 
     /// 400, with a place.
@@ -116,6 +124,13 @@ impl Problem {
         Self { errors: places, ..Self::new(StatusCode::BAD_REQUEST, ProblemCode::Invalid, detail) }
     }
 
+    /// 429, with when to come again.
+    pub fn rate_limited(detail: impl Into<String>, wait: Duration) -> Self {
+        let seconds = retry_seconds(wait);
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::RateLimited, detail);
+        Self { retry_after: Some(seconds), ..problem }
+    }
+
     /// Names parameters of operations as fields of the body that they came in.
     #[must_use]
     pub fn in_body(self, fields: &[(&str, &str)]) -> Self {
@@ -139,6 +154,11 @@ impl Problem {
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Unavailable, detail)
     }
+}
+
+/// A wait in whole seconds, for people and headers.
+pub fn retry_seconds(wait: Duration) -> u64 {
+    wait.as_secs_f64().ceil().max(1.0) as u64
 }
 
 impl ProblemPlace {
@@ -166,8 +186,8 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if matches!(self.code, ProblemCode::Unavailable | ProblemCode::TooSlow) {
-            headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
         }
         response
     }

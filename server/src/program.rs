@@ -22,15 +22,18 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::client::ProxySettings;
 use crate::access::{Backend, Stores};
 use crate::api::examination::Examiner;
 use crate::api::{self, BASE_PATH};
 use crate::events::Hub;
+use crate::first_run::announce;
 use crate::pages;
-use crate::pings::rate_limit::RateLimit;
 use crate::pings::recorder::Recorder;
 use crate::pings::routes::{Pings, routes};
 use crate::probe::{agent, probe};
+use crate::rate_limit::RateLimit;
+use crate::set_up_page;
 use crate::timing::timed;
 
 /// How often it says that it accepts pings; after 5 seconds without, nothing counts as missed until it says so again.
@@ -45,6 +48,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(2);
 const CALLER_CONNECTIONS: u32 = 2;
 const READ_CONNECTIONS: u32 = 6;
 const WRITE_CONNECTIONS: u32 = 4;
+const MINUTE: Duration = Duration::from_mins(1);
 const LIMITS: Limits = Limits {
     connections: 10_000,
     head: Duration::from_secs(10),
@@ -78,19 +82,27 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         reads: open_store(&settings, READ_CONNECTIONS, Some(READ_TIMEOUT))?,
         writes: open_store(&settings, WRITE_CONNECTIONS, None)?,
     });
-    let backend = backend.on(&settings.instance).with_local_role(settings.local_role);
+    let backend = backend
+        .on(&settings.instance)
+        .with_local_role(settings.local_role)
+        .behind(proxy_settings(&settings))
+        .with_requests_per_minute(settings.requests_per_minute);
     let hub = Hub::start(open_store(&settings, 1, Some(READ_TIMEOUT))?, lifecycle.soft());
     let (recorder, written) = Recorder::start(&store);
-    let limit = Arc::new(RateLimit::new(settings.pings_per_minute));
+    let pings_per_minute = settings.pings_per_minute;
+    let limit = Arc::new(RateLimit::new(pings_per_minute, MINUTE, pings_per_minute));
     let creations = Arc::new(Semaphore::new(1));
     let pings = Pings { store: store.clone(), recorder, limit, creations };
     let probe = agent();
     let timing = from_fn_with_state(Arc::clone(&probe), timed);
     let examiner = Examiner::new(settings.doctor.clone(), &settings.instance);
-    let api = api::routes_with(backend.clone(), examiner);
-    let router = Router::new().merge(routes(pings)).merge(api);
-    let router = router.merge(pages::routes(backend, "", hub)).fallback(not_found);
-    let router = router.layer(timing);
+    let router = Router::new()
+        .merge(routes(pings))
+        .merge(set_up_page::routes(backend.clone()))
+        .merge(api::routes_with(backend.clone(), examiner))
+        .merge(pages::routes(backend.clone(), "", hub))
+        .fallback(not_found)
+        .layer(timing);
     let service = TowerToHyperService::new(router);
     let stopping = lifecycle.soft();
     lifecycle.spawn("pings", async move {
@@ -100,10 +112,22 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         Ok::<_, std::convert::Infallible>(())
     });
     lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
+    lifecycle.spawn("first run", announce(backend, bound, lifecycle.soft()));
     tracing::info!(serve.address = %bound, "the console is at http://{bound}/, the API at http://{bound}{BASE_PATH}, and pings are accepted at http://{bound}/ping/");
     let ended = lifecycle.run_until_stopped(signals).await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)
+}
+
+fn proxy_settings(settings: &ServerSettings) -> ProxySettings {
+    ProxySettings {
+        trusted: settings.trusted_proxies.clone(),
+        // The settings' rule lets only names of headers pass.
+        user_header: settings.proxy_user_header.as_ref().and_then(|name| name.parse().ok()),
+        role_header: settings.proxy_role_header.as_ref().and_then(|name| name.parse().ok()),
+        role: settings.proxy_role,
+        is_behind_tls: settings.is_behind_tls,
+    }
 }
 
 async fn not_found() -> (StatusCode, &'static str) {

@@ -59,7 +59,7 @@ pub struct Revoke {
     reason: Option<String>,
 }
 
-fn parse_role(text: &str) -> Result<Role, String> {
+pub(crate) fn parse_role(text: &str) -> Result<Role, String> {
     Role::parse(text).ok_or_else(|| "write viewer, operator, editor or admin".to_owned())
 }
 

@@ -162,6 +162,7 @@ fn not_found(missing: NotFound) -> String {
         NotFound::KeyRange(_) => format!("{text}; `sexton keys list` shows those there are"),
         NotFound::Check(_) => format!("{text}; `sexton checks list` shows those there are"),
         NotFound::Token(_) => format!("{text}; `sexton tokens list` shows those there are"),
+        NotFound::Account(_) => format!("{text}; `sexton accounts list` shows those there are"),
         NotFound::PingKey(_) => format!("{text}; `sexton checks keys` shows those there are"),
         NotFound::Channel(_) => format!("{text}; `sexton channels list` shows those there are"),
         NotFound::Bulk(_) => format!("{text}; `sexton bulks list` shows those there are"),

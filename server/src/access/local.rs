@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::header::{FORWARDED, HOST, HeaderName, ORIGIN};
 use axum::http::{HeaderMap, Version};
 
+use super::same_origin::SEC_FETCH_SITE;
+
 /// Headers by which proxies say that a request comes from elsewhere, besides those that begin with [`PROXY_PREFIX`].
 const PROXY_HEADERS: [HeaderName; 3] =
     [FORWARDED, HeaderName::from_static("via"), HeaderName::from_static("x-real-ip")];
 const PROXY_PREFIX: &str = "x-forwarded-";
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns whether a request was made on this machine, and by nobody else's page: neither by a proxy that says so, nor under a name that
 /// leads here (DNS rebinding), nor by a page of another site. Proxies that say nothing mostly speak HTTP/1.0, which no browser does; one that
@@ -34,7 +35,7 @@ pub(super) fn is_local(peer: IpAddr, version: Version, headers: &HeaderMap) -> b
 }
 
 /// Whether `host`, with a port or not, can name no other machine.
-fn names_this_machine(host: &str) -> bool {
+pub(super) fn names_this_machine(host: &str) -> bool {
     if let Ok(address) = host.parse::<SocketAddr>() {
         return address.ip().is_loopback();
     }

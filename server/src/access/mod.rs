@@ -3,27 +3,38 @@
 //! A handler gets at the database only by an [`Allowed`], which names the role that it needs. So no handler can be written without a
 //! decision, and a test walks every route with every role.
 
+mod attempts;
+pub mod client;
+mod identify;
 mod local;
+pub mod same_origin;
+pub mod session;
+pub mod set_up;
 
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
-use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sexton_model::access::Role;
 use sexton_operations::actor::Actor;
-use sexton_operations::tokens;
-use sexton_service::http_server::Peer;
 use sexton_store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+use utoipa::ToSchema;
 
+use self::attempts::Attempts;
+use self::client::{Client, ProxySettings};
+use self::set_up::SetUpCode;
 use crate::problem::Problem;
+use crate::rate_limit::RateLimit;
 
-/// The name in the audit of requests without a token.
-const LOCAL_ACTOR: &str = "local";
-/// Requests whose tokens are looked up at the same time, the waits for a connection among them; more are refused.
+/// Requests that one caller may send at once, beyond those of a steady rate.
+const BURST: u32 = 100;
+/// Requests whose tokens and sessions are looked up at the same time, the waits for a connection among them; more are refused.
 const MAX_QUESTIONS: usize = 500;
 
 /// Connections to one database, apart from each other, so that slow searches hold up no action, and neither holds up the question who
@@ -46,13 +57,26 @@ pub struct Backend {
     host: Arc<str>,
     /// Requests that may be at that question at the same time.
     questions: Arc<Semaphore>,
+    proxies: Arc<ProxySettings>,
+    attempts: Arc<Attempts>,
+    /// Requests of one caller; `None`: any number.
+    requests: Option<Arc<RateLimit>>,
+    set_up: Arc<SetUpCode>,
 }
 
 impl Backend {
-    /// Makes it of connections. Requests without a token are refused.
+    /// Makes it of connections. Requests without a token or a session are refused, and no proxy is trusted.
     pub fn new(stores: Stores) -> Self {
-        let questions = Arc::new(Semaphore::new(MAX_QUESTIONS));
-        Self { stores, local_role: None, host: "".into(), questions }
+        Self {
+            stores,
+            local_role: None,
+            host: "".into(),
+            questions: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            proxies: Arc::default(),
+            attempts: Arc::new(Attempts::new()),
+            requests: None,
+            set_up: Arc::default(),
+        }
     }
 
     /// Sets the name of this machine, for the audit.
@@ -65,6 +89,39 @@ impl Backend {
     #[must_use]
     pub fn with_local_role(self, local_role: Option<Role>) -> Self {
         Self { local_role, ..self }
+    }
+
+    /// Sets which proxies are trusted, and with what.
+    #[must_use]
+    pub fn behind(self, proxies: ProxySettings) -> Self {
+        Self { proxies: Arc::new(proxies), ..self }
+    }
+
+    /// Limits the requests of each caller in a minute; 0: any number.
+    #[must_use]
+    pub fn with_requests_per_minute(self, requests: u32) -> Self {
+        let limit = || Arc::new(RateLimit::new(requests, Duration::from_mins(1), BURST));
+        Self { requests: (requests > 0).then(limit), ..self }
+    }
+
+    /// Returns whether people get in without a token or an account: from this machine, or by a proxy.
+    pub fn lets_in_without_account(&self) -> bool {
+        self.local_role.is_some() || self.proxies.user_header.is_some()
+    }
+
+    fn proxies(&self) -> &ProxySettings {
+        &self.proxies
+    }
+
+    fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    /// Takes a place among those that ask the database who they are.
+    fn question(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.questions
+            .try_acquire()
+            .map_err(|_| Problem::unavailable("too many requests come at the same time"))
     }
 }
 
@@ -93,13 +150,48 @@ permissions!(
     Admin: "Decide who may do what.",
 );
 
+/// How it is known who sends a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallerKind {
+    /// By a token.
+    Token,
+    /// By the session of an account that logged in.
+    Account,
+    /// A trusted proxy names the person.
+    Proxy,
+    /// It comes from the server's machine.
+    Local,
+}
+
 /// Who sends a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// The name in the audit.
+    /// The name in the audit: `token NAME`, `account NAME`, `proxy NAME` or `local`.
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// How that is known.
+    pub kind: CallerKind,
+    /// The account that has logged in.
+    pub account: Option<String>,
+    /// When its session ends in any case.
+    pub session_expires_at: Option<DateTime<Utc>>,
+}
+
+impl Caller {
+    fn new(name: String, role: Role, kind: CallerKind) -> Self {
+        Self { name, role, kind, account: None, session_expires_at: None }
+    }
+
+    /// Where its requests come from, for the audit.
+    fn place(&self, client: &Client) -> String {
+        let by = match self.kind {
+            CallerKind::Token | CallerKind::Local => "api",
+            CallerKind::Account | CallerKind::Proxy => "console",
+        };
+        format!("{by} {}", client.address)
+    }
 }
 
 /// A request whose sender has the role `P`, and what its handler works with.
@@ -137,12 +229,19 @@ impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, Problem> {
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
-        let caller = identify(parts, peer, backend).await?;
+        let client = Client::of(&parts.extensions, &parts.headers, backend);
+        let caller = identify::identify(parts, client.as_ref(), backend).await?;
+        if let Some(limit) = &backend.requests {
+            let taken = limit.take(&caller.name, Instant::now());
+            taken.map_err(|wait| {
+                let detail = format!("{} sends too many requests", caller.name);
+                Problem::rate_limited(detail, wait)
+            })?;
+        }
         if caller.role < P::ROLE {
             return Err(Problem::forbidden(&caller.name, caller.role, P::ROLE));
         }
-        let origin = peer.map(|peer| format!("api {}", peer.ip()));
+        let origin = client.map(|client| caller.place(&client));
         let actor = Actor {
             name: caller.name.clone(),
             host: backend.host.to_string(),
@@ -152,60 +251,5 @@ impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
             is_interactive: true,
         };
         Ok(Self { caller, actor, backend: backend.clone(), permission: PhantomData })
-    }
-}
-
-async fn identify(
-    parts: &Parts,
-    peer: Option<SocketAddr>,
-    backend: &Backend,
-) -> Result<Caller, Problem> {
-    let headers = &parts.headers;
-    let is_local = |peer: SocketAddr| local::is_local(peer.ip(), parts.version, headers);
-    let Some(authorization) = headers.get(AUTHORIZATION) else {
-        return match backend.local_role {
-            Some(role) if peer.is_some_and(is_local) => {
-                Ok(Caller { name: LOCAL_ACTOR.to_owned(), role })
-            }
-            _ => Err(Problem::unauthenticated("send a token, as `Authorization: Bearer sxt_…`")),
-        };
-    };
-    let text = authorization.to_str().ok().and_then(bearer);
-    let Some(text) = text else {
-        return Err(Problem::unauthenticated(
-            "write `Authorization: Bearer sxt_…`, and nothing else",
-        ));
-    };
-    let Ok(_question) = backend.questions.try_acquire() else {
-        return Err(Problem::unavailable("too many requests come at the same time"));
-    };
-    let accepted = tokens::accept(&backend.stores.callers, &backend.stores.writes, text).await?;
-    let Some(accepted) = accepted else {
-        return Err(Problem::unauthenticated("the token is unknown, expired or revoked"));
-    };
-    let Some(role) = accepted.role else {
-        return Err(Problem::unauthenticated("the token has a role of a newer version"));
-    };
-    Ok(Caller { name: format!("token {}", accepted.name), role })
-}
-
-/// The scheme's name may be written in any case (RFC 9110, 11.1).
-fn bearer(header: &str) -> Option<&str> {
-    let (scheme, token) = header.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bearer_token_is_read_in_any_case_of_the_scheme() {
-        for header in ["Bearer abc", "bearer abc", "BEARER  abc "] {
-            assert_eq!(bearer(header), Some("abc"), "{header}");
-        }
-        for header in ["", "abc", "Basic abc", "Bearerabc"] {
-            assert_eq!(bearer(header), None, "{header}");
-        }
     }
 }

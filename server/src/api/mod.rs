@@ -4,6 +4,7 @@
 //! is described for OpenAPI where it is written; [`openapi`] is the whole description, and the file `server/openapi.json` its committed
 //! form.
 
+pub mod accounts;
 pub mod backfills;
 pub mod bulk_requests;
 pub mod bulks;
@@ -31,6 +32,7 @@ mod parameters;
 pub mod platform;
 pub mod preconditions;
 pub mod schedulers;
+pub mod session;
 pub mod tokens;
 pub mod trigger_many;
 pub mod unknown_messages;
@@ -75,6 +77,13 @@ const NO_REFERRER: (HeaderName, HeaderValue) =
 fn described() -> (Router<Backend>, OpenApi) {
     let api = OpenApiRouter::new()
         .routes(routes!(me::show))
+        .routes(routes!(me::replace_password))
+        .routes(routes!(session::log_in, session::log_out))
+        .routes(routes!(accounts::list, accounts::create))
+        .routes(routes!(accounts::set_password))
+        .routes(routes!(accounts::set_role))
+        .routes(routes!(accounts::disable))
+        .routes(routes!(accounts::enable))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(jobs::list, job_definitions::create))

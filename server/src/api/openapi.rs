@@ -1,16 +1,18 @@
 //! The description of the API as a whole; the handlers describe the rest.
 
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
     Components, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, PathItem, Ref, RefOr,
     ResponseBuilder, Schema, SecurityRequirement, path::Operation,
 };
 use utoipa::{PartialSchema as _, ToSchema as _};
 
+use crate::access::session::SECURE_COOKIE;
 use crate::problem::{Problem, ProblemCode, ProblemPlace};
 
-/// The name of the way to show who sends a request.
+/// The names of the ways to show who sends a request.
 const TOKEN: &str = "token";
+const SESSION: &str = "session";
 /// The name of the extension with the role that a route needs.
 pub const ROLE_EXTENSION: &str = "x-role";
 
@@ -29,12 +31,18 @@ pub(super) fn complete(api: &mut OpenApi) {
         .build();
     // Relative, so that it is true behind every proxy.
     api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
-    api.security = Some(vec![SecurityRequirement::new(TOKEN, [""; 0])]);
+    api.security =
+        Some([TOKEN, SESSION].map(|way| SecurityRequirement::new(way, [""; 0])).to_vec());
     let components = api.components.get_or_insert_with(Components::new);
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("`sexton tokens create NAME --role ROLE` prints one."));
     components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer.build()));
+    let cookie = ApiKeyValue::with_description(
+        SECURE_COOKIE,
+        "`POST /api/v1/session` sets it; by plain HTTP, which only localhost may use, its name is `sexton_session`. A request that          changes something must then come from a page of the server, as `Sec-Fetch-Site` or `Origin` shows.",
+    );
+    components.add_security_scheme(SESSION, SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
     for (name, schema) in [
         (Problem::name(), Problem::schema()),
         (ProblemPlace::name(), ProblemPlace::schema()),
@@ -45,13 +53,21 @@ pub(super) fn complete(api: &mut OpenApi) {
     refer_to_rows(components);
     for item in api.paths.paths.values_mut() {
         for operation in operations(item) {
-            let problem = ContentBuilder::new()
-                .schema(Some(RefOr::Ref(Ref::from_schema_name(Problem::name()))))
-                .build();
-            let refused = ResponseBuilder::new()
-                .description("Why it was refused or failed.")
-                .content("application/problem+json", problem);
-            operation.responses.responses.insert("default".to_owned(), refused.build().into());
+            for (status, description) in [
+                (
+                    "429",
+                    "Too many requests of this caller, or failed attempts from this address. Send it again after `Retry-After` seconds.",
+                ),
+                ("default", "Why it was refused or failed."),
+            ] {
+                let problem = ContentBuilder::new()
+                    .schema(Some(RefOr::Ref(Ref::from_schema_name(Problem::name()))))
+                    .build();
+                let refused = ResponseBuilder::new()
+                    .description(description)
+                    .content("application/problem+json", problem);
+                operation.responses.responses.insert(status.to_owned(), refused.build().into());
+            }
         }
     }
 }

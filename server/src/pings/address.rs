@@ -18,7 +18,7 @@ use uuid::Uuid;
 const MAX_KEY_BYTES: usize = 100;
 
 /// Which check is pinged.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Addressee {
     /// By its id.
     Id(Uuid),

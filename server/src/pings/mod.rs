@@ -4,6 +4,5 @@
 //! second need few commits.
 
 pub mod address;
-pub mod rate_limit;
 pub mod recorder;
 pub mod routes;

@@ -18,8 +18,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::address::{Addressee, PingAddress, parse};
-use super::rate_limit::RateLimit;
 use super::recorder::{Recorded, Recorder};
+use crate::rate_limit::RateLimit;
 
 /// Bytes of a body that are read, and all but the first thrown away, so that a client that sends more still gets its answer.
 const MAX_READ_BYTES: usize = 1024 * 1024;

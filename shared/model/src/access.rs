@@ -1,7 +1,8 @@
-//! Who may do what by the API: roles, and the tokens that give one.
+//! Who may do what by the API: roles, and the tokens and accounts that give one.
 
 use std::fmt;
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::text_enum::text_enum;
@@ -14,6 +15,18 @@ pub const TOKEN_ID_CHARS: usize = 16;
 pub const TOKEN_SECRET_CHARS: usize = 43;
 /// The most tokens that are neither revoked nor expired.
 pub const MAX_TOKENS: u32 = 1_000;
+/// The most accounts that are enabled.
+pub const MAX_ACCOUNTS: u32 = 1_000;
+/// The most sessions of an account; one more ends the oldest.
+pub const MAX_SESSIONS_PER_ACCOUNT: u32 = 20;
+/// How long a session lasts at most.
+pub const SESSION_LIFETIME: TimeDelta = TimeDelta::days(7);
+/// How long a session may be unused.
+pub const SESSION_IDLE: TimeDelta = TimeDelta::hours(12);
+/// The fewest characters of a password.
+pub const MIN_PASSWORD_CHARS: usize = 12;
+/// The most bytes of a password.
+pub const MAX_PASSWORD_BYTES: usize = 256;
 
 /// What a person or program may do. Each role may do what the ones before it may.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -69,7 +82,7 @@ impl<'a> TokenText<'a> {
     }
 }
 
-/// Returns whether `name` may name a token: a lower-case letter or digit, and up to 62 of these, dots, hyphens and underscores.
+/// Returns whether `name` may name a token or an account: a lower-case letter or digit, and up to 62 of these, dots, hyphens and underscores.
 pub fn is_token_name(name: &str) -> bool {
     let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_');
     (1..=63).contains(&name.len())

@@ -38,6 +38,7 @@ pub mod lock_key;
 pub mod log_throttle;
 pub mod moment;
 pub mod monitor;
+pub mod network;
 pub mod notification;
 pub mod open;
 pub mod outage;

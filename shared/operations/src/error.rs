@@ -199,6 +199,9 @@ pub enum NotFound {
     /// A token that is not revoked.
     #[error("there is no token {0:?}")]
     Token(String),
+    /// An account.
+    #[error("there is no account {0:?}")]
+    Account(String),
     /// A worker, by its name or id.
     #[error("there is no worker {0:?}")]
     Worker(String),

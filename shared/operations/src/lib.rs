@@ -13,7 +13,7 @@
 //! - [`alerts`]: channels and routes as a file, and notifications. [`channels`]: the state of channels, and tests of them.
 //! - [`changes`]: whether something that people look at has changed.
 //! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
-//! - [`tokens`]: who may use the API, and what for.
+//! - [`tokens`], [`accounts`]: who may use the API, and what for. [`passwords`]: those of accounts.
 //! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
@@ -25,6 +25,7 @@
 //!   cursors between them.
 //! - [`text`]: words for people in answers. [`secrets`]: masks values that look like secrets. [`digest`]: SHA-256.
 
+pub mod accounts;
 pub mod actor;
 pub mod alerts;
 pub mod audit;
@@ -55,7 +56,9 @@ pub mod locks;
 pub mod monitors;
 pub mod paging;
 pub mod params_schemas;
+pub mod passwords;
 pub mod pings;
+mod secret_text;
 pub mod secrets;
 pub mod selection;
 pub mod short_ids;

@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use sexton_model::access::{MAX_TOKENS, Role, TOKEN_PREFIX, TokenText, is_token_name};
-use sexton_store::tokens::{self, HASH_BYTES, NewToken, TokenCreation};
+use sexton_store::tokens::{self, NewToken, TokenCreation};
 use sexton_store::{Store, StoreError};
 
 pub use sexton_store::tokens::{AcceptedToken, Token};
 
 use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::secret_text::{hash, random, random_text};
 
 /// The longest time for which a token may be accepted.
 pub const MAX_VALIDITY: Duration = Duration::from_hours(3_650 * 24);
@@ -44,8 +41,7 @@ pub async fn create(
         let problem = "must be more than nothing, and at most 3650 days";
         return Err(InvalidRequest::field("valid_for", problem).into());
     }
-    let (id, secret) = (hex(random()?), random::<SECRET_BYTES>()?);
-    let secret = URL_SAFE_NO_PAD.encode(secret);
+    let (id, secret) = (hex(random()?), random_text::<SECRET_BYTES>()?);
     let valid_ms = valid_for.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let token = NewToken { id: &id, name, secret_hash: &hash(&secret), role, valid_ms };
     let refused = match tokens::create(store, &token, actor.because(reason), None).await? {
@@ -108,20 +104,6 @@ pub async fn accept(
     Ok(accepted)
 }
 
-fn random<const BYTES: usize>() -> Result<[u8; BYTES], OperationError> {
-    let mut bytes = [0; BYTES];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| OperationError::Failed("the system gave no random bytes".to_owned()))?;
-    Ok(bytes)
-}
-
-fn hash(secret: &str) -> [u8; HASH_BYTES] {
-    let mut hash = [0; HASH_BYTES];
-    hash.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
-    hash
-}
-
 fn hex(bytes: [u8; ID_BYTES]) -> String {
     format!("{:016x}", u64::from_be_bytes(bytes))
 }
@@ -132,8 +114,7 @@ mod tests {
 
     #[test]
     fn what_is_created_has_the_shape_of_a_token() {
-        let (id, secret) = (hex(random().unwrap()), random::<SECRET_BYTES>().unwrap());
-        let secret = URL_SAFE_NO_PAD.encode(secret);
+        let (id, secret) = (hex(random().unwrap()), random_text::<SECRET_BYTES>().unwrap());
         let text = format!("{TOKEN_PREFIX}{id}_{secret}");
         assert_eq!(TokenText::parse(&text), Some(TokenText { id: &id, secret: &secret }));
         assert_ne!(random::<ID_BYTES>().unwrap(), random::<ID_BYTES>().unwrap());

@@ -12,6 +12,7 @@
 //! row (`ticket_published_at IS NULL`), so a process may die after any of these functions: the relay finds the
 //! unpublished ticket.
 
+pub mod accounts;
 pub mod alerts;
 pub mod attempts;
 pub mod backfill;
@@ -44,6 +45,7 @@ mod platform;
 mod platform_keys;
 pub mod retention;
 pub mod schema;
+pub mod sessions;
 pub mod tickets;
 pub mod tokens;
 pub mod trigger;

@@ -69,6 +69,8 @@ pub enum RetentionTarget {
     Heartbeats,
     /// Tokens that are revoked or expired.
     Tokens,
+    /// Sessions that have ended or expired.
+    Sessions,
     /// Operators' actions.
     Audit,
     /// Deleted jobs and finished one-shot jobs of which no other row is left.
@@ -77,7 +79,7 @@ pub enum RetentionTarget {
 
 impl RetentionTarget {
     /// All targets, in the order of their turns.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Executions,
         Self::OwnKeys,
         Self::Contents,
@@ -91,6 +93,7 @@ impl RetentionTarget {
         Self::Incidents,
         Self::Heartbeats,
         Self::Tokens,
+        Self::Sessions,
         Self::Audit,
         Self::Jobs,
     ];
@@ -111,6 +114,7 @@ impl RetentionTarget {
             Self::Incidents => "incidents",
             Self::Heartbeats => "heartbeats",
             Self::Tokens => "tokens",
+            Self::Sessions => "sessions",
             Self::Audit => "the audit",
             Self::Jobs => "jobs",
         }
@@ -226,6 +230,7 @@ pub async fn prune_batch(
         RetentionTarget::Incidents => incidents::remove(store, days, limit, now).await,
         RetentionTarget::Heartbeats => heartbeats::remove(store, position, days, limit, now).await,
         RetentionTarget::Tokens => others::tokens(store, days, limit, now).await,
+        RetentionTarget::Sessions => others::sessions(store, days, limit, now).await,
         RetentionTarget::Audit => {
             audit::forget(store, position, terms.audit_days, limit, now).await
         }

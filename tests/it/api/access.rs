@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sexton_model::access::Role;
 
-use super::Fixture;
+use super::{Fixture, LOCAL_HOST};
 
 #[tokio::test]
 async fn a_request_without_an_accepted_token_is_refused() {
@@ -20,7 +20,7 @@ async fn a_request_without_an_accepted_token_is_refused() {
         [none, "Authorization: Bearer", "Authorization: Bearer x", &wrong_secret, &unknown, &basic]
     {
         // From this machine, which helps nobody unless the settings say so.
-        let answer = f.send("GET", "/jobs", &["Host: localhost", header], "").await;
+        let answer = f.send("GET", "/jobs", &[LOCAL_HOST, header], "").await;
         assert!(answer.has("www-authenticate: bearer"), "{header}: {}", answer.head);
         assert!(answer.has("content-type: application/problem+json"), "{}", answer.head);
         assert!(answer.has("cache-control: no-store"), "{}", answer.head);
@@ -32,7 +32,7 @@ async fn a_request_without_an_accepted_token_is_refused() {
 }
 
 /// For a parameter of a path, a value that names nothing.
-fn example(path: &str) -> String {
+pub(super) fn example(path: &str) -> String {
     path.replace("{id}", "01a21e8b-dbe2-7304-91c3-cd3c8aa248e3").replace("{name}", "no-such-name")
 }
 
@@ -40,19 +40,28 @@ fn example(path: &str) -> String {
 async fn each_route_needs_the_role_that_its_description_says() {
     let f = Fixture::new().await;
     let description = f.send("GET", "/openapi.json", &["Host: x"], "").await.expect(200);
-    let mut tokens = Vec::new();
+    let mut callers = Vec::new();
     for role in Role::ALL {
-        tokens.push((role, f.token(role.as_str(), role.as_str()).await));
+        let name = role.as_str();
+        callers.push((role, f.token(name, name).await, f.session(name, name).await));
     }
     let mut walked = 0;
+    let mut open = Vec::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         let route = example(path.strip_prefix("/api/v1").unwrap());
         for (method, operation) in item.as_object().unwrap() {
+            if operation["x-role"] == "none" {
+                open.push(format!("{method} {path}"));
+                continue;
+            }
             let needed = operation["x-role"].as_str().and_then(Role::parse);
             let needed = needed.unwrap_or_else(|| panic!("{method} {path} names no role"));
-            let least = match (method.as_str(), path.contains("/tokens")) {
+            let is_of_admins = path.contains("/tokens") || path.contains("/accounts");
+            let least = match (method.as_str(), is_of_admins) {
                 (_, true) => Role::Admin,
                 ("get", _) => Role::Viewer,
+                // Everybody may log out, and change a password of theirs.
+                _ if path.ends_with("/session") || path.ends_with("/me/password") => Role::Viewer,
                 _ => Role::Operator,
             };
             assert!(needed >= least, "{method} {path} needs no more than {needed:?}");
@@ -60,14 +69,23 @@ async fn each_route_needs_the_role_that_its_description_says() {
             // One that nothing can be done with, so that only the role decides.
             let body = if method == "GET" || method == "DELETE" { "" } else { "[]" };
             f.send(&method, &route, &["Host: x"], body).await.expect(401);
-            for (role, token) in &tokens {
+            for (role, token, cookie) in &callers {
                 let status = f.ask(token, &method, &route, body).await.status;
                 assert_eq!(status == 403, *role < needed, "{method} {path} as {role:?}: {status}");
+                if route == "/session" {
+                    // It would end the session; `sessions` tests it.
+                    continue;
+                }
+                let status = f.visit(cookie, &method, &route, body).await.status;
+                let about = format!("{method} {path} in a session as {role:?}: {status}");
+                assert_eq!(status == 403, *role < needed, "{about}");
+                assert_ne!(status, 401, "{about}");
             }
             walked += 1;
         }
     }
     assert!(walked >= 16, "{walked}");
+    assert_eq!(open, ["post /api/v1/session"], "routes for everybody");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The API over HTTP, on a database of its own.
 
 mod access;
+mod accounts;
 mod bulks;
 mod description;
 mod edits;
@@ -8,9 +9,13 @@ mod failures;
 mod job_definitions;
 mod job_files;
 mod jobs;
+mod limits;
 mod operations;
 mod platform;
 mod problems;
+mod proxies;
+mod sessions;
+mod set_up;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -22,7 +27,7 @@ use sexton_model::access::Role;
 use sexton_server::access::{Backend, Stores};
 use sexton_server::api::examination::Examiner;
 use sexton_server::events::Hub;
-use sexton_server::{api, pages};
+use sexton_server::{api, pages, set_up_page};
 use sexton_service::http_server::{Limits, accept};
 use sexton_service::settings::ConsoleSettings;
 use sexton_store::{Store, StoreOptions};
@@ -41,9 +46,17 @@ const LIMITS: Limits = Limits {
     keep_alive: true,
 };
 
+/// The one name by which people log in without HTTPS.
+const LOCAL_HOST: &str = "Host: localhost";
+
+fn log_in_body(name: &str, password: &str) -> String {
+    serde_json::json!({"name": name, "password": password}).to_string()
+}
+
 /// A server, and the command line on the same database.
 pub(crate) struct Fixture {
     pub(crate) console: Console,
+    backend: Backend,
     address: SocketAddr,
     _stop: DropGuard,
 }
@@ -64,9 +77,17 @@ impl Answer {
 
     /// The value of a header.
     fn header(&self, name: &str) -> Option<&str> {
-        let named =
-            |line: &str| line.split_once(": ").is_some_and(|(it, _)| it.eq_ignore_ascii_case(name));
-        self.head.lines().find(|line| named(line)).and_then(|line| Some(line.split_once(": ")?.1))
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .into_iter()
+            .find_map(|(found, value)| found.eq_ignore_ascii_case(name).then_some(value))
+    }
+
+    /// The header by which a browser sends the cookie of this answer.
+    #[track_caller]
+    fn cookie(&self) -> String {
+        let set = self.header("set-cookie").unwrap_or_else(|| panic!("no cookie: {}", self.head));
+        format!("Cookie: {}", set.split(';').next().unwrap())
     }
 
     fn has(&self, header: &str) -> bool {
@@ -81,6 +102,11 @@ impl Fixture {
     }
 
     pub(crate) async fn with_local_role(local_role: Option<Role>) -> Self {
+        Self::with(|backend| backend.with_local_role(local_role)).await
+    }
+
+    /// Serves with what `change` sets.
+    async fn with(change: impl FnOnce(Backend) -> Backend) -> Self {
         let console = Console::with_jobs().await;
         let open = |read_timeout| {
             let mut options = StoreOptions::new(console.url(), "api");
@@ -89,18 +115,19 @@ impl Fixture {
         };
         let short = Some(Duration::from_secs(2));
         let stores = Stores { callers: open(short), reads: open(short), writes: open(None) };
-        let backend = Backend::new(stores).on("host").with_local_role(local_role);
+        let backend = change(Backend::new(stores).on("host"));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let variables = [("DATABASE_URL".to_owned(), console.url().to_owned())];
         let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
         let hub = Hub::start(open(short), stop.clone());
-        let router =
-            api::routes_with(backend.clone(), examiner).merge(pages::routes(backend, "", hub));
+        let router = api::routes_with(backend.clone(), examiner)
+            .merge(set_up_page::routes(backend.clone()))
+            .merge(pages::routes(backend.clone(), "", hub));
         let service = TowerToHyperService::new(router);
         tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
-        Self { console, address, _stop: stop.drop_guard() }
+        Self { console, backend, address, _stop: stop.drop_guard() }
     }
 
     /// The console's address.
@@ -120,28 +147,11 @@ impl Fixture {
 
     /// Sends a request with these headers, each a line.
     async fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let mut head =
-            vec![format!("{method} /api/v1{path} HTTP/1.1"), "Connection: close".to_owned()];
-        head.extend(headers.iter().map(|&header| header.to_owned()));
-        if !body.is_empty() {
-            head.push(format!("Content-Length: {}", body.len()));
-        }
-        let request = format!("{}\r\n\r\n{body}", head.join("\r\n"));
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let body = match body {
-            "" => Value::Null,
-            body => serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")),
-        };
-        Answer {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.replace("\r\n", "\n"),
-            body,
-        }
+        self.send_to(method, &format!("/api/v1{path}"), headers, body).await
+    }
+
+    async fn send_to(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        send_to_address(&self.address.to_string(), method, path, headers, body).await
     }
 
     /// Sends a request with a token, and JSON unless `body` is empty.
@@ -166,7 +176,66 @@ impl Fixture {
         self.send(method, path, &all, body).await
     }
 
+    /// Creates an account with the command line, and returns its password.
+    async fn account(&self, name: &str, role: &str) -> String {
+        let create = ["accounts", "create", name, "--role", role, "--generate"];
+        self.console.json(&create).await["password"].as_str().unwrap().to_owned()
+    }
+
+    /// Logs in, as a program on this machine would.
+    async fn log_in(&self, name: &str, password: &str) -> Answer {
+        let headers = [LOCAL_HOST, "Content-Type: application/json"];
+        self.send("POST", "/session", &headers, &log_in_body(name, password)).await
+    }
+
+    /// Creates an account, logs in with it, and returns the header with the session's cookie.
+    async fn session(&self, name: &str, role: &str) -> String {
+        let password = self.account(name, role).await;
+        let answer = self.log_in(name, &password).await;
+        assert_eq!(answer.status, 204, "{}", answer.body);
+        answer.cookie()
+    }
+
+    /// Sends a request as a page of this server does, with a session.
+    async fn visit(&self, cookie: &str, method: &str, path: &str, body: &str) -> Answer {
+        let json = "Content-Type: application/json";
+        let headers = [LOCAL_HOST, cookie, "Sec-Fetch-Site: same-origin", json];
+        self.send(method, path, &headers[..if body.is_empty() { 3 } else { 4 }], body).await
+    }
+
     pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {
         self.ask(token, "GET", path, "").await
+    }
+}
+
+/// Sends a request with these headers, each a line.
+async fn send_to_address(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &str,
+) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut head = vec![format!("{method} {path} HTTP/1.1"), "Connection: close".to_owned()];
+    head.extend(headers.iter().map(|&header| header.to_owned()));
+    if !body.is_empty() {
+        head.push(format!("Content-Length: {}", body.len()));
+    }
+    let request = format!("{}\r\n\r\n{body}", head.join("\r\n"));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body = match body {
+        "" => Value::Null,
+        page if page.starts_with('<') => Value::String(page.to_owned()),
+        body => serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")),
+    };
+    Answer {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.replace("\r\n", "\n"),
+        body,
     }
 }

@@ -149,7 +149,7 @@ impl Console {
         page["items"].take()
     }
 
-    async fn run_with(&self, args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
+    pub(crate) async fn run_with(&self, args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
         let variables = [("DATABASE_URL", self.db.url()), ("USER", "tester")];
         run(args, &[&variables, env].concat(), input).await
     }

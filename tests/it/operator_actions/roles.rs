@@ -2,9 +2,12 @@
 //!
 //! Roles belong to a server, so these tests have servers of their own.
 
+use sexton_model::access::Role;
 use sexton_servers::{PostgresOptions, PostgresServer};
 use sexton_store::Store;
+use sexton_store::accounts::{self, AccountChange, AccountCreation, ChangeOutcome, NewAccount};
 use sexton_store::grants::GrantError;
+use sexton_store::operator::AuditContext;
 use sexton_store::roles::{DEFAULT_PREFIX, PlatformRole, grant_roles};
 use sexton_tests::database::TestDatabase;
 use sqlx::error::DatabaseError;
@@ -46,6 +49,16 @@ const MATRIX: &[(&str, [bool; 6])] = &[
     ("SELECT secret_hash FROM sexton.tokens", [true, true, true, false, true, false]),
     ("UPDATE sexton.tokens SET role = role", [true, true, true, false, false, false]),
     ("DELETE FROM sexton.tokens", [true, true, false, false, false, false]),
+    ("SELECT name, role FROM sexton.accounts", [true, true, true, false, true, false]),
+    ("SELECT password_hash FROM sexton.accounts", [true, true, false, false, false, false]),
+    ("UPDATE sexton.accounts SET password_hash = '$argon2id$'", [true, true, true, false, false, false]),
+    ("DELETE FROM sexton.accounts", [true, true, false, false, false, false]),
+    ("UPDATE sexton.sessions SET ended_at = now()", [true, true, true, false, false, false]),
+    (
+        "INSERT INTO sexton.sessions (secret_hash, subject, role, created_at, last_used_at, expires_at)
+         VALUES (decode(repeat('00', 32), 'hex'), 'a', 'admin', now(), now(), now())",
+        [true, true, false, false, false, false],
+    ),
     ("DELETE FROM sexton.pings", [true, true, false, false, false, false]),
     ("DELETE FROM sexton.ping_endpoint", [true, true, false, false, false, false]),
     ("UPDATE sexton.incidents SET state = state", [true, true, true, false, false, false]),
@@ -190,4 +203,32 @@ async fn roles_are_set_up_without_a_superuser_and_a_missing_right_is_named_with_
     for store in [dan, eve, mia] {
         store.close().await;
     }
+}
+
+#[tokio::test]
+async fn an_operator_of_the_database_manages_accounts_and_reads_no_hash_of_a_password() {
+    let server = PostgresServer::start_private(PostgresOptions::default()).await.unwrap();
+    let db = TestDatabase::create_on(server.url()).await.unwrap();
+    grant_roles(db.store(), DEFAULT_PREFIX).await.unwrap();
+    sql(db.pool(), "CREATE ROLE ann LOGIN PASSWORD 'secret' IN ROLE sexton_operator").await;
+    let store = open(&as_login(db.url(), "ann"));
+    let by = AuditContext { actor: "ann", reason: None };
+    let hash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA";
+    let account = NewAccount { name: "bob", password_hash: hash, role: Role::Viewer };
+    let created = accounts::create(&store, &account, by, None).await.unwrap();
+    assert_eq!(created, AccountCreation::Created);
+    for change in
+        [AccountChange::Role(Role::Admin), AccountChange::Password(hash), AccountChange::Disable]
+    {
+        let outcome = accounts::change(&store, "bob", change, by, None).await.unwrap();
+        assert_eq!(outcome, ChangeOutcome::Changed { ended_sessions: 0 }, "{change:?}");
+    }
+    accounts::enable(&store, "bob", by, None).await.unwrap();
+    assert_eq!(accounts::list(&store, 10).await.unwrap()[0].role, "admin");
+    assert!(accounts::is_any(&store).await.unwrap());
+    let refused = accounts::read_password_hash(&store, "bob").await.unwrap_err().to_string();
+    assert!(refused.contains("permission denied"), "{refused}");
+    let missing = sexton_store::doctor::read_privileges(&store).await.unwrap().missing;
+    assert!(missing.is_empty(), "{missing:?}");
+    store.close().await;
 }

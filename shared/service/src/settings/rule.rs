@@ -2,9 +2,10 @@
 //!
 //! A rule's reason and its `allowed` never repeat the text: the caller shows it, or must not.
 
+mod network;
 mod pools;
+mod urls;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,11 +14,11 @@ use std::time::Duration;
 use regex::{Regex, RegexBuilder};
 use sexton_model::access::Role;
 use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
-use sexton_model::target_url::http_url;
-use url::Url;
 
+pub(crate) use self::network::{HeaderName, Networks};
 pub(crate) use self::pools::{PoolList, distribute_slots};
-use super::server_url::{ServerKind, ServerUrl};
+pub use self::urls::WatcherUrl;
+pub(crate) use self::urls::{CollectorUrl, Server, Watcher};
 use crate::telemetry::{LogFilter, LogFormat};
 
 /// Memory limit of a compiled pattern, in bytes, and again of its lazily built automaton.
@@ -113,59 +114,6 @@ impl Rule for Decimal {
 
     fn allowed(&self) -> String {
         format!("a number from {:.1} to {:.1}", self.min, self.max)
-    }
-}
-
-/// The URL of a server.
-pub(crate) struct Server(pub(crate) ServerKind);
-
-impl Rule for Server {
-    type Value = ServerUrl;
-
-    fn parse(&self, text: &str) -> Result<ServerUrl, String> {
-        ServerUrl::parse(self.0, text).map_err(|error| error.to_string())
-    }
-
-    fn allowed(&self) -> String {
-        match self.0 {
-            ServerKind::Postgres => "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
-            ServerKind::Amqp => "amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS",
-        }
-        .to_owned()
-    }
-}
-
-/// The URL of an outside watcher.
-pub(crate) struct Watcher;
-
-impl Rule for Watcher {
-    type Value = WatcherUrl;
-
-    fn parse(&self, text: &str) -> Result<WatcherUrl, String> {
-        // A parser's message may repeat a part of the URL.
-        let url = http_url(text).map_err(|_| "not the URL of an HTTP server".to_owned())?;
-        Ok(WatcherUrl(url))
-    }
-
-    fn allowed(&self) -> String {
-        "https://HOST/PATH, or http://".to_owned()
-    }
-}
-
-/// The URL of an outside watcher. It is all that a ping needs, so it is not shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WatcherUrl(Url);
-
-impl WatcherUrl {
-    /// Returns the URL. Pass it only to the client that pings.
-    pub const fn expose(&self) -> &Url {
-        &self.0
-    }
-}
-
-impl fmt::Debug for WatcherUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WatcherUrl(…)")
     }
 }
 
@@ -296,32 +244,6 @@ impl Rule for Address {
 
     fn allowed(&self) -> String {
         "IP:PORT or [IPv6]:PORT, like 127.0.0.1:8080 (no host names)".to_owned()
-    }
-}
-
-/// The URL of a collector of traces.
-pub(crate) struct CollectorUrl;
-
-impl Rule for CollectorUrl {
-    type Value = String;
-
-    fn parse(&self, text: &str) -> Result<String, String> {
-        let url = Url::parse(text).map_err(|error| format!("not a URL ({error})"))?;
-        if !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
-            return Err("neither http:// nor https:// and a host".to_owned());
-        }
-        // Log lines show it, and grpc has paths of its own.
-        if url.username() != "" || url.password().is_some() {
-            return Err("no place for a password: use OTEL_EXPORTER_OTLP_HEADERS".to_owned());
-        }
-        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-            return Err("more than a host and a port".to_owned());
-        }
-        Ok(text.to_owned())
-    }
-
-    fn allowed(&self) -> String {
-        "http://HOST:PORT, or https:// for TLS".to_owned()
     }
 }
 

@@ -19,7 +19,11 @@ pub(crate) use jobs::{
     CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS, SEXTON_SERVICE,
 };
 pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, METRICS_PER_JOB, RUST_LOG, SHUTDOWN_GRACE_MS};
-pub(crate) use server::{PINGS_PER_MINUTE, SERVE_ADDR, SERVE_LOCAL_ROLE};
+pub(crate) use server::{
+    PINGS_PER_MINUTE, SERVE_ADDR, SERVE_BEHIND_TLS, SERVE_LOCAL_ROLE, SERVE_PROXY_ROLE,
+    SERVE_PROXY_ROLE_HEADER, SERVE_PROXY_USER_HEADER, SERVE_REQUESTS_PER_MINUTE,
+    SERVE_TRUSTED_PROXIES,
+};
 pub(crate) use servers::{
     AMQP_URL, DATABASE_DIRECT_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE,
     SEXTON_STATE_DIR, is_instance_byte,
@@ -72,7 +76,20 @@ pub(crate) static GROUPS: &[Group] = &[
         "Running as a service",
         &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &METRICS_PER_JOB, &LOG_FORMAT, &RUST_LOG],
     ),
-    ("API and pings", &[&SERVE_ADDR, &SERVE_LOCAL_ROLE, &PINGS_PER_MINUTE]),
+    (
+        "API and pings",
+        &[
+            &SERVE_ADDR,
+            &SERVE_LOCAL_ROLE,
+            &SERVE_REQUESTS_PER_MINUTE,
+            &SERVE_BEHIND_TLS,
+            &SERVE_TRUSTED_PROXIES,
+            &SERVE_PROXY_USER_HEADER,
+            &SERVE_PROXY_ROLE_HEADER,
+            &SERVE_PROXY_ROLE,
+            &PINGS_PER_MINUTE,
+        ],
+    ),
     ("Traces", &[&OTEL_EXPORTER_OTLP_ENDPOINT, &OTEL_SERVICE_NAME, &OTEL_TRACES_SAMPLER_ARG]),
 ];
 

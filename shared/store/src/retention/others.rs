@@ -1,4 +1,4 @@
-//! Gaps, revisions of jobs, instances, holds and tokens: tables without an index by age, which nothing else would need.
+//! Gaps, revisions of jobs, instances, holds, tokens and sessions: tables without an index by age, which nothing else would need.
 //!
 //! Each is scanned by its primary key once a pass, as many rows at a time as a batch may remove. Rows that stay are
 //! read without a lock.
@@ -188,6 +188,26 @@ pub(super) async fn tokens(
         "-- prune_tokens
         DELETE FROM sexton.tokens WHERE id IN (
             SELECT id FROM sexton.tokens WHERE least(revoked_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        days_before(read_now(store, now).await?, days),
+        limit
+    )
+    .execute(store.with_timeout())
+    .await?
+    .rows_affected();
+    Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
+}
+
+/// Removes sessions that ended, or expired, before the cut.
+pub(super) async fn sessions(
+    store: &Store,
+    days: i32,
+    limit: i64,
+    now: Now,
+) -> Result<PrunedBatch, StoreError> {
+    let removed = sqlx::query!(
+        "-- prune_sessions
+        DELETE FROM sexton.sessions WHERE secret_hash IN (
+            SELECT secret_hash FROM sexton.sessions WHERE least(ended_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
         days_before(read_now(store, now).await?, days),
         limit
     )

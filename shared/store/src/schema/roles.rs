@@ -106,15 +106,19 @@ const CALLERS_FUNCTIONS: [&str; 12] = [
     "guard_done(bigint, timestamptz, text, text)",
 ];
 
-const VIEWER_GRANTS: [&str; 3] = [
+const VIEWER_GRANTS: [&str; 5] = [
     "GRANT USAGE ON SCHEMA sexton TO %1$I",
     "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I",
+    // Not the hashes of passwords: who has them can try passwords without anybody noticing.
+    "REVOKE SELECT ON sexton.accounts FROM %1$I",
+    "GRANT SELECT (name, password_set_at, role, created_at, created_by, disabled_at, disabled_by, last_log_in_at)
+     ON sexton.accounts TO %1$I",
     TEMPLATES_GRANT,
 ];
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 25] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 27] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -131,6 +135,9 @@ const OPERATOR_WRITES: [(&str, &[&str]); 25] = [
     ("checks", &["INSERT", "UPDATE"]),
     ("ping_keys", &["INSERT", "DELETE"]),
     ("tokens", &["INSERT", "UPDATE"]),
+    ("accounts", &["INSERT", "UPDATE"]),
+    // A change of an account ends them; only `sexton serve` starts one.
+    ("sessions", &["UPDATE"]),
     ("incidents", &["UPDATE"]),
     ("incident_events", &["INSERT", "DELETE"]),
     ("notifications", &["INSERT", "UPDATE"]),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sexton_model::access::Role;
+use sexton_model::network::Network;
 
 use super::{ConsoleSettings, host_name, read_telemetry};
 use crate::settings::problem::SettingsErrors;
@@ -24,8 +25,20 @@ pub struct ServerSettings {
     pub instance: String,
     /// The address of the API and of pings; port 0 takes a free one.
     pub serve_addr: SocketAddr,
-    /// What requests from this machine may do without a token; `None`: nothing.
+    /// What requests from this machine may do without a token or a log-in; `None`: nothing.
     pub local_role: Option<Role>,
+    /// Requests of one token or person in a minute; 0: any number.
+    pub requests_per_minute: u32,
+    /// Whether all clients come by HTTPS, whatever proxies say.
+    pub is_behind_tls: bool,
+    /// From where proxies connect that are trusted.
+    pub trusted_proxies: Vec<Network>,
+    /// The header in which they name a person, in lower case.
+    pub proxy_user_header: Option<String>,
+    /// The header in which they give that person's role, in lower case.
+    pub proxy_role_header: Option<String>,
+    /// The role of people without that header; `None`: they are refused.
+    pub proxy_role: Option<Role>,
     /// Pings of one check in a minute.
     pub pings_per_minute: u32,
     /// From the first signal to the hard stop.
@@ -55,46 +68,52 @@ impl ServerSettings {
         let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
         let serve_addr = reader.value(&table::SERVE_ADDR);
         let local_role = reader.value(&table::SERVE_LOCAL_ROLE);
+        let requests_per_minute = reader.value(&table::SERVE_REQUESTS_PER_MINUTE);
+        let is_behind_tls = reader.value(&table::SERVE_BEHIND_TLS);
+        let trusted_proxies = reader.value(&table::SERVE_TRUSTED_PROXIES);
+        let proxy_user_header = reader.value(&table::SERVE_PROXY_USER_HEADER);
+        let proxy_role_header = reader.value(&table::SERVE_PROXY_ROLE_HEADER);
+        let proxy_role = reader.value(&table::SERVE_PROXY_ROLE);
+        if proxy_user_header.is_some() && trusted_proxies.is_none() {
+            let reason = "set SERVE_TRUSTED_PROXIES, too: nobody else may send this header";
+            reader.refuse_if_set(&table::SERVE_PROXY_USER_HEADER, reason);
+        }
+        if proxy_user_header.is_some() && proxy_role_header.is_none() && proxy_role == Some(None) {
+            let reason = "set SERVE_PROXY_ROLE or SERVE_PROXY_ROLE_HEADER, too: without a role everybody is refused";
+            reader.refuse_if_set(&table::SERVE_PROXY_USER_HEADER, reason);
+        }
+        if proxy_user_header.is_none() {
+            let reason = "set SERVE_PROXY_USER_HEADER, too: without a name this says nothing";
+            reader.refuse_if_set(&table::SERVE_PROXY_ROLE_HEADER, reason);
+        }
         let pings_per_minute = reader.value(&table::PINGS_PER_MINUTE);
         let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
         let health_addr = reader.value(&table::HEALTH_ADDR);
         let telemetry = read_telemetry(&mut reader);
-        let settings = || {
-            Some((
-                database_url?,
-                db_pool_size?,
-                instance?,
-                serve_addr?,
-                local_role?,
-                pings_per_minute?,
-                shutdown_grace?,
-                health_addr?,
-                telemetry?,
-            ))
+        let settings = |doctor| {
+            Some(Self {
+                database_url: database_url?,
+                db_pool_size: db_pool_size?,
+                instance: instance?,
+                serve_addr: serve_addr?,
+                local_role: local_role?,
+                requests_per_minute: requests_per_minute?,
+                is_behind_tls: is_behind_tls?,
+                trusted_proxies: trusted_proxies.unwrap_or_default(),
+                proxy_user_header,
+                proxy_role_header,
+                proxy_role: proxy_role?,
+                pings_per_minute: pings_per_minute?,
+                shutdown_grace: shutdown_grace?,
+                health_addr: health_addr?,
+                telemetry: telemetry?,
+                doctor,
+            })
         };
-        // The problems of this program first: it has those in common with the console.
-        let (
-            database_url,
-            db_pool_size,
-            instance,
-            serve_addr,
-            local_role,
-            pings_per_minute,
-            shutdown_grace,
-            health_addr,
-            telemetry,
-        ) = reader.finish(settings())?;
-        Ok(Self {
-            database_url,
-            db_pool_size,
-            instance,
-            serve_addr,
-            local_role,
-            pings_per_minute,
-            shutdown_grace,
-            health_addr,
-            telemetry,
-            doctor: doctor?,
-        })
+        match doctor {
+            Ok(doctor) => reader.finish(settings(doctor)),
+            // The problems of this program first: it has those in common with the console.
+            Err(errors) => reader.finish(Some(())).and(Err(errors)),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `sexton serve`: the API, and the pings of foreign jobs.
 
-use crate::settings::rule::{Address, LocalRole, Whole};
+use crate::settings::rule::{Address, HeaderName, LocalRole, Networks, Switch, Whole};
 use crate::settings::setting::Program::Server;
 use crate::settings::setting::{Fallback, Setting, SettingInfo};
 
@@ -21,11 +21,96 @@ pub(crate) static SERVE_ADDR: Setting<Address> = Setting {
 pub(crate) static SERVE_LOCAL_ROLE: Setting<LocalRole> = Setting {
     about: SettingInfo {
         name: "SERVE_LOCAL_ROLE",
-        meaning: "What requests from this machine may do without a token.",
+        meaning: "What requests from this machine may do without a token or a log-in.",
         unit: "role",
         fallback: Fallback::Text("none"),
         trade_off: "For a first look, on a machine whose users and programs you trust. A request that came through a proxy, or \
                     from a page of another site, needs a token all the same.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: LocalRole,
+};
+
+pub(crate) static SERVE_REQUESTS_PER_MINUTE: Setting<Whole> = Setting {
+    about: SettingInfo {
+        name: "SERVE_REQUESTS_PER_MINUTE",
+        meaning: "The number of requests of one token or person in a minute that a process answers, 100 of them at once; the \
+                  others get 429. 0 answers any number.",
+        unit: "requests",
+        fallback: Fallback::Text("600"),
+        trade_off: "More lets one program keep the others waiting. Fewer slows down programs that look often.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: Whole { min: 0, max: 1_000_000 },
+};
+
+pub(crate) static SERVE_BEHIND_TLS: Setting<Switch> = Setting {
+    about: SettingInfo {
+        name: "SERVE_BEHIND_TLS",
+        meaning: "Whether all clients come by HTTPS, through a proxy that does not say so.",
+        unit: "switch",
+        fallback: Fallback::Text("false"),
+        trade_off: "With `true` browsers send the cookie of a session by HTTPS alone, so nobody can log in by plain HTTP. \
+                    Rather set `SERVE_TRUSTED_PROXIES`, by which each request says how it came.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: Switch,
+};
+
+pub(crate) static SERVE_TRUSTED_PROXIES: Setting<Networks> = Setting {
+    about: SettingInfo {
+        name: "SERVE_TRUSTED_PROXIES",
+        meaning: "The addresses from which proxies connect. What they say in `X-Forwarded-For` is the client's address in the \
+                  audit and for limits, and `X-Forwarded-Proto: https` lets people log in.",
+        unit: "networks",
+        fallback: Fallback::Without(
+            "what proxies say counts for nothing, and everybody behind one shares its limits",
+        ),
+        trade_off: "Everybody at these addresses can pass for any address, and with `SERVE_PROXY_USER_HEADER` for any person: \
+                    name the proxies alone, and let them replace these headers.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: Networks,
+};
+
+pub(crate) static SERVE_PROXY_USER_HEADER: Setting<HeaderName> = Setting {
+    about: SettingInfo {
+        name: "SERVE_PROXY_USER_HEADER",
+        meaning: "The header in which trusted proxies name the person whom they have logged in, as `proxy NAME` in the audit.",
+        unit: "header",
+        fallback: Fallback::Without("people log in with accounts"),
+        trade_off: "Needs `SERVE_TRUSTED_PROXIES`, and `SERVE_PROXY_ROLE` or `SERVE_PROXY_ROLE_HEADER`. The proxy must remove \
+                    the header from requests that bring it.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: HeaderName,
+};
+
+pub(crate) static SERVE_PROXY_ROLE_HEADER: Setting<HeaderName> = Setting {
+    about: SettingInfo {
+        name: "SERVE_PROXY_ROLE_HEADER",
+        meaning: "The header in which trusted proxies say what that person may do: viewer, operator, editor or admin.",
+        unit: "header",
+        fallback: Fallback::Without("everybody has `SERVE_PROXY_ROLE`"),
+        trade_off: "A person without the header has `SERVE_PROXY_ROLE`; one with another word in it is refused.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: HeaderName,
+};
+
+pub(crate) static SERVE_PROXY_ROLE: Setting<LocalRole> = Setting {
+    about: SettingInfo {
+        name: "SERVE_PROXY_ROLE",
+        meaning: "What people may do whom a proxy names without a role.",
+        unit: "role",
+        fallback: Fallback::Text("none"),
+        trade_off: "With `none` they are refused.",
         programs: &[Server],
         secret: false,
     },

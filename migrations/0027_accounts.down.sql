@@ -1,0 +1,2 @@
+DROP TABLE sexton.sessions;
+DROP TABLE sexton.accounts;

@@ -1,0 +1,205 @@
+//! Changes of accounts. Each that decides who may do what ends the account's sessions in its transaction.
+
+use serde_json::json;
+use sexton_model::access::{MAX_ACCOUNTS, Role};
+use sqlx::PgConnection;
+
+use super::{count_enabled, lock_if_unchanged};
+use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::connection::instant::instant;
+use crate::operator::{AuditContext, record_jobless_action};
+use crate::{Now, Store, StoreError};
+
+/// A change of an account that ends its sessions.
+#[derive(Clone, Copy, Debug)]
+pub enum AccountChange<'a> {
+    /// Another password, as its hash.
+    Password(&'a str),
+    /// Another role.
+    Role(Role),
+    /// Nobody can log in any more.
+    Disable,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeOutcome {
+    /// It is changed, and so many sessions have ended.
+    Changed {
+        /// The sessions.
+        ended_sessions: u64,
+    },
+    /// It was so already.
+    Unchanged,
+    /// There is no such account.
+    NotFound,
+    /// There are too many that are enabled.
+    TooMany,
+}
+
+/// Changes an account, ends its sessions, and records that in the audit, which never has the password or its hash.
+///
+/// # Errors
+///
+/// [`StoreError`]; nothing was written.
+pub async fn change(
+    store: &Store,
+    name: &str,
+    change: AccountChange<'_>,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<ChangeOutcome, StoreError> {
+    let mut tx = store.begin().await?;
+    let Some(before) = lock(&mut tx, name).await? else { return Ok(ChangeOutcome::NotFound) };
+    let is_so = match change {
+        AccountChange::Password(_) => false,
+        AccountChange::Role(role) => before.role == role.as_str(),
+        AccountChange::Disable => before.is_disabled,
+    };
+    if is_so {
+        return Ok(ChangeOutcome::Unchanged);
+    }
+    let ended_sessions = write_change(&mut tx, name, &before.role, change, by, now).await?;
+    commit(tx).await?;
+    Ok(ChangeOutcome::Changed { ended_sessions })
+}
+
+/// Like [`change`] to another password, for the person who has shown the one with the hash `seen`.
+/// [`ChangeOutcome::NotFound`]: the account was disabled, or its password changed, since.
+///
+/// # Errors
+///
+/// [`StoreError`]; nothing was written.
+pub async fn replace_password(
+    store: &Store,
+    name: &str,
+    seen: &str,
+    password_hash: &str,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<ChangeOutcome, StoreError> {
+    let mut tx = store.begin().await?;
+    let Some(role) = lock_if_unchanged(&mut tx, name, seen).await? else {
+        return Ok(ChangeOutcome::NotFound);
+    };
+    let change = AccountChange::Password(password_hash);
+    let ended_sessions = write_change(&mut tx, name, &role, change, by, now).await?;
+    commit(tx).await?;
+    Ok(ChangeOutcome::Changed { ended_sessions })
+}
+
+/// Writes a change of a locked account. Returns how many sessions it ended.
+async fn write_change(
+    connection: &mut PgConnection,
+    name: &str,
+    role_before: &str,
+    change: AccountChange<'_>,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<u64, StoreError> {
+    let at = instant(&mut *connection, now).await?;
+    // A statement for each: operators of the database may write a hash, and not read one.
+    match change {
+        AccountChange::Password(hash) => {
+            sqlx::query!(
+                "-- set_account_password
+                UPDATE sexton.accounts SET password_hash = $2, password_set_at = $3 WHERE name = $1",
+                name,
+                hash,
+                at
+            )
+            .execute(WithTimeout(&mut *connection))
+            .await?;
+        }
+        AccountChange::Role(role) => {
+            sqlx::query!(
+                "-- set_account_role
+                UPDATE sexton.accounts SET role = $2 WHERE name = $1",
+                name,
+                role.as_str()
+            )
+            .execute(WithTimeout(&mut *connection))
+            .await?;
+        }
+        AccountChange::Disable => {
+            sqlx::query!(
+                "-- disable_account
+                UPDATE sexton.accounts SET disabled_at = $2, disabled_by = $3 WHERE name = $1",
+                name,
+                at,
+                by.actor
+            )
+            .execute(WithTimeout(&mut *connection))
+            .await?;
+        }
+    }
+    let ended_sessions = sqlx::query!(
+        "-- end_sessions_of_account
+        UPDATE sexton.sessions SET ended_at = $2 WHERE account = $1 AND ended_at IS NULL AND expires_at > $2",
+        name,
+        at
+    )
+    .execute(WithTimeout(&mut *connection))
+    .await?
+    .rows_affected();
+    let (action, after) = match change {
+        AccountChange::Password(_) => ("set_account_password", json!({"name": name})),
+        AccountChange::Role(role) => ("set_account_role", json!({"name": name, "role": role})),
+        AccountChange::Disable => ("disable_account", json!({"name": name})),
+    };
+    let before = json!({"name": name, "role": role_before});
+    record_jobless_action(connection, action, (Some(before), Some(after)), by, at).await?;
+    Ok(ended_sessions)
+}
+
+/// Lets people log in with an account again, and records that in the audit. Its old sessions stay ended.
+///
+/// # Errors
+///
+/// [`StoreError`]; nothing was written.
+pub async fn enable(
+    store: &Store,
+    name: &str,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<ChangeOutcome, StoreError> {
+    let mut tx = store.begin().await?;
+    let Some(before) = lock(&mut tx, name).await? else { return Ok(ChangeOutcome::NotFound) };
+    if !before.is_disabled {
+        return Ok(ChangeOutcome::Unchanged);
+    }
+    if count_enabled(&mut tx).await? >= i64::from(MAX_ACCOUNTS) {
+        return Ok(ChangeOutcome::TooMany);
+    }
+    let at = instant(&mut tx, now).await?;
+    sqlx::query!(
+        "-- enable_account
+        UPDATE sexton.accounts SET disabled_at = NULL, disabled_by = NULL WHERE name = $1",
+        name
+    )
+    .execute(WithTimeout(&mut *tx))
+    .await?;
+    let after = json!({"name": name, "role": before.role});
+    record_jobless_action(&mut tx, "enable_account", (None, Some(after)), by, at).await?;
+    commit(tx).await?;
+    Ok(ChangeOutcome::Changed { ended_sessions: 0 })
+}
+
+struct LockedAccount {
+    role: String,
+    is_disabled: bool,
+}
+
+async fn lock(
+    connection: &mut PgConnection,
+    name: &str,
+) -> Result<Option<LockedAccount>, StoreError> {
+    Ok(sqlx::query_as!(
+        LockedAccount,
+        r#"-- lock_account
+        SELECT role, disabled_at IS NOT NULL AS "is_disabled!" FROM sexton.accounts WHERE name = $1 FOR UPDATE"#,
+        name
+    )
+    .fetch_optional(WithTimeout(connection))
+    .await?)
+}
