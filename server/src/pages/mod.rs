@@ -18,6 +18,7 @@ mod flows;
 mod incidents;
 mod jobs;
 mod locks;
+mod log_in;
 mod me;
 mod monitors;
 mod overview;
@@ -43,6 +44,7 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(failed::routes())
         .merge(executions::routes())
         .merge(search::routes())
+        .merge(log_in::routes())
         .merge(incidents::routes())
         .merge(monitors::routes())
         .merge(channels::routes())

@@ -177,7 +177,7 @@ impl Fixture {
     }
 
     /// Creates an account with the command line, and returns its password.
-    async fn account(&self, name: &str, role: &str) -> String {
+    pub(crate) async fn account(&self, name: &str, role: &str) -> String {
         let create = ["accounts", "create", name, "--role", role, "--generate"];
         self.console.json(&create).await["password"].as_str().unwrap().to_owned()
     }

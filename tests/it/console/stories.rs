@@ -20,6 +20,17 @@ async fn a_failure_is_found_and_requeued_without_a_script() {
     story("requeue.js", &[&f.site(), "shop.charge", "noscript"]).await;
 }
 
+#[tokio::test]
+async fn a_person_logs_in_sees_what_the_role_allows_and_logs_out() {
+    let f = Fixture::new().await;
+    let id = f.console.failed().await;
+    let password = f.account("ann", "viewer").await;
+    let failure = format!("/failed/{id}");
+    // By the one name that needs no HTTPS.
+    let site = f.site().replace("127.0.0.1", "localhost");
+    story("log-in.js", &[&site, &failure, "ann", &password]).await;
+}
+
 /// Every page of the console, of rows of every kind.
 #[tokio::test]
 async fn every_page_can_be_used_on_a_phone_and_on_a_desk_in_light_and_dark() {

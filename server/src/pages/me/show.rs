@@ -2,10 +2,11 @@
 
 use askama::Template;
 use axum::response::Response;
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sexton_model::access::Role;
 
-use crate::access::Viewer;
+use crate::access::{CallerKind, Viewer};
 use crate::pages::shell::copy;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::query::PageQuery;
@@ -35,13 +36,20 @@ impl MePage {
 
     /// How the server knows.
     fn how(&self) -> &'static str {
-        match self.name() {
-            "local" => {
-                "Your browser runs on the server’s machine, and SERVE_LOCAL_ROLE lets it in without a token. Everybody on that machine is you."
+        match self.frame.caller.as_ref().map(|caller| caller.kind) {
+            Some(CallerKind::Local) => {
+                "Your browser runs on the server’s machine, and SERVE_LOCAL_ROLE lets it in without a log-in. Everybody on that machine is you."
             }
-            name if name.starts_with("token ") => "The request carries a token of the API.",
-            _ => "You have logged in.",
+            Some(CallerKind::Token) => "The request carries a token of the API.",
+            Some(CallerKind::Proxy) => "The proxy before this server has logged you in.",
+            Some(CallerKind::Account) => "You have logged in with an account.",
+            None => "Nobody knows.",
         }
+    }
+
+    /// When the session ends in any case, of people who can log out.
+    fn session_ends(&self) -> Option<DateTime<Utc>> {
+        self.frame.caller.as_ref().and_then(|caller| caller.session_expires_at)
     }
 
     fn roles(&self) -> [Role; 4] {

@@ -14,6 +14,7 @@ use sexton_model::duration;
 use sexton_operations::text;
 
 use super::assets;
+use super::visit::Site;
 use crate::access::Caller;
 
 /// Longest text in a table, in characters.
@@ -82,6 +83,12 @@ pub(in crate::pages) struct Frame {
 }
 
 impl Frame {
+    /// Returns what surrounds a page for people whom nobody knows yet; no such page shows a time.
+    pub(in crate::pages) fn of_nobody(site: &Site, section: Section) -> Self {
+        let (base, now, path) = (Arc::clone(&site.base), DateTime::UNIX_EPOCH, String::new());
+        Self { base, caller: None, section, now, path }
+    }
+
     pub(in crate::pages) fn links(&self) -> &'static [Link] {
         &LINKS
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
+use url::form_urlencoded::byte_serialize;
 
 use super::frame::{Frame, Section, html};
 use super::visit::Site;
@@ -24,6 +25,7 @@ pub(in crate::pages) struct Refusal(Box<RefusalPage>);
 struct RefusalPage {
     frame: Frame,
     problem: Problem,
+    leads_to_log_in: bool,
 }
 
 impl RefusalPage {
@@ -42,7 +44,13 @@ impl Refusal {
             now: chrono::DateTime::UNIX_EPOCH,
             path,
         };
-        Self(Box::new(RefusalPage { frame, problem }))
+        Self(Box::new(RefusalPage { frame, problem, leads_to_log_in: false }))
+    }
+
+    /// Leads people whom nobody knows to the log-in, and from there back.
+    pub(in crate::pages) fn or_log_in(mut self) -> Self {
+        self.0.leads_to_log_in = self.0.problem.code == ProblemCode::Unauthenticated;
+        self
     }
 
     /// Says who is refused.
@@ -54,6 +62,11 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
+        if self.0.leads_to_log_in {
+            let back: String = byte_serialize(self.0.frame.path.as_bytes()).collect();
+            let address = self.0.frame.url(format!("/log-in?next={back}"));
+            return Redirect::to(&address).into_response();
+        }
         let status = StatusCode::from_u16(self.0.problem.status);
         let mut response = html(&*self.0);
         *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

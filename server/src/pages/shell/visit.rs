@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::Uri;
 use axum::http::request::Parts;
+use axum::http::{Method, Uri};
 use sexton_operations::actor::Actor;
 use sexton_store::{Store, status};
 
@@ -87,8 +87,11 @@ impl<P: Permission> FromRequestParts<Site> for Visit<P> {
         let allowed = Allowed::<P>::from_request_parts(parts, &site.backend).await;
         let uri = parts.uri.clone();
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let allowed = allowed
-            .map_err(|problem| Refusal::new(problem, site, format!("{}{path}", site.base)))?;
+        let is_reading = parts.method == Method::GET;
+        let allowed = allowed.map_err(|problem| {
+            let refusal = Refusal::new(problem, site, format!("{}{path}", site.base));
+            if is_reading { refusal.or_log_in() } else { refusal }
+        })?;
         Ok(Self { allowed, site: site.clone(), uri })
     }
 }
