@@ -356,8 +356,9 @@ pub async fn similar_names(store: &Store, text: &str) -> Result<Vec<String>, Sto
     Ok(sqlx::query_scalar!(
         "-- similar_job_names
         SELECT name FROM sexton.jobs
-        WHERE strpos(lower(name), lower($1)) > 0 OR strpos(lower($1), lower(name)) > 0
-           OR lower(split_part(name, '.', 2)) = lower(split_part($1, '.', 2))
+        WHERE deleted_at IS NULL
+          AND (strpos(lower(name), lower($1)) > 0 OR strpos(lower($1), lower(name)) > 0
+               OR lower(split_part(name, '.', 2)) = lower(split_part($1, '.', 2)))
         ORDER BY name LIMIT 5",
         text
     )
