@@ -36,6 +36,7 @@ struct ExecutionsPage {
     is_filtered: bool,
     rows: Vec<ExecutionRow>,
     rows_label: &'static str,
+    shows_job: bool,
     next: Option<String>,
     /// The page looked at as many executions as it may, and may miss some that the next one finds.
     is_cut_short: bool,
@@ -88,6 +89,15 @@ pub(super) async fn list(
     let next = query.next(found.page.next_cursor.as_ref());
     let rows = rows(store, found.page.items, frame.now).await.map_err(refuse)?;
     let (query, is_cut_short) = (query.values, found.is_cut_short);
-    let rows_label = "Executions";
-    Ok(html(&ExecutionsPage { frame, query, is_filtered, rows, rows_label, next, is_cut_short }))
+    let (rows_label, shows_job) = ("Table of executions", true);
+    Ok(html(&ExecutionsPage {
+        frame,
+        query,
+        is_filtered,
+        rows,
+        rows_label,
+        shows_job,
+        next,
+        is_cut_short,
+    }))
 }

@@ -11,7 +11,6 @@ use sexton_model::progress::Progress;
 use sexton_operations::executions::details::{self, ExecutionDetails};
 use sexton_operations::flows::describe_wait;
 use sexton_operations::ledger::execution::{ExplainedExecution, explain_execution};
-use sexton_operations::text;
 use sexton_store::attempts::Attempt;
 use sexton_store::executions::Execution;
 use sexton_store::flows::FlowMember;
@@ -23,13 +22,11 @@ use crate::pages::shell::executions::progress;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
-use crate::pages::shell::timeline::{TimelineEntry, entries};
+use crate::pages::shell::timeline::{TimelineEntry, entries, sentence};
 use crate::pages::shell::visit::Visit;
 
 /// Members of a flow that the page lists.
 const MEMBERS_SHOWN: usize = 50;
-/// Longest sentence, in characters: it quotes an error, which is shown whole below it.
-const MAX_SENTENCE_CHARS: usize = 400;
 
 /// What was just done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -89,10 +86,7 @@ struct ExecutionPage<'a> {
 
 impl ExecutionPage<'_> {
     fn sentence(&self) -> String {
-        let why = text::line(&self.explained.why, MAX_SENTENCE_CHARS);
-        let mut rest = why.chars();
-        let first = rest.next().map(char::to_uppercase);
-        first.into_iter().flatten().chain(rest).collect()
+        sentence(&self.explained.why)
     }
 
     fn can_be_cancelled(&self) -> bool {

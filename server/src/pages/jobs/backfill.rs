@@ -53,17 +53,24 @@ impl BackfillForm {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty())
         };
         let rate = given(&self.rate).map(str::parse::<Rate>).transpose();
-        let rate = rate.map_err(|error| InvalidRequest::field("rate", format!(": {error}")))?;
         let request = BackfillRequest {
             job: &job.name,
             since: given(&self.since).unwrap_or_default(),
             until: given(&self.until),
             zone: None,
-            rate,
+            rate: rate.as_ref().ok().copied().flatten(),
             allow_overlap: self.overlap,
             reason: given(&self.reason),
         };
-        Ok(request.read(job, frame.now)?)
+        let range = request.read(job, frame.now);
+        let rate = rate.map_err(|error| InvalidRequest::field("rate", format!(": {error}")));
+        match (range, rate) {
+            (Ok(range), Ok(_)) => Ok(range),
+            (Err(problem), Ok(_)) | (Ok(_), Err(problem)) => Err(problem.into()),
+            (Err(first), Err(second)) => {
+                Err(InvalidRequest::Several(vec![first.into(), second.into()]).into())
+            }
+        }
     }
 }
 

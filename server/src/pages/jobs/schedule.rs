@@ -19,7 +19,8 @@ pub(super) struct ScheduleWords {
 impl ScheduleWords {
     pub(super) fn of(job: &Job) -> Self {
         let expression = job.schedule_expression.clone().unwrap_or_default();
-        let schedule = Schedule::from_columns(&job.schedule_kind, Some(&expression));
+        let schedule =
+            Schedule::from_columns(&job.schedule_kind, job.schedule_expression.as_deref());
         let plain = |words: String| Self { words, expression: None, zone: None };
         match schedule {
             Ok(Schedule::None) => plain("only when somebody triggers it".to_owned()),

@@ -8,8 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 use sexton_model::access::Role;
 use sexton_model::job::is_reserved;
+use sexton_model::zone::Zone;
 use sexton_operations::error::{InvalidRequest, OperationError};
 use sexton_operations::gaps::GapEntry;
+use sexton_operations::instants;
 use sexton_operations::jobs::details::{self, JobDetails};
 use sexton_operations::jobs::policy::{self, PolicySheet};
 use sexton_operations::jobs::revisions::{self, ChangedField, Revision};
@@ -30,7 +32,7 @@ use crate::pages::shell::gaps::GapRow;
 use crate::pages::shell::instant::in_address;
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
-use crate::pages::shell::timeline::{TimelineEntry, entries};
+use crate::pages::shell::timeline::{TimelineEntry, entries, sentence};
 use crate::pages::shell::visit::Visit;
 
 /// Revisions that are shown.
@@ -83,7 +85,7 @@ pub(super) struct JobQuery {
     /// The instant that is explained, as the person has written it.
     at: Option<String>,
     /// The strip ends before this instant; absent: now.
-    before: Option<DateTime<Utc>>,
+    before: Option<String>,
 }
 
 /// The explanation of an instant.
@@ -155,6 +157,10 @@ impl JobPage {
         copy::request("POST", &self.path(&format!("/{verb}")), &json!({"reason": "…"}))
     }
 
+    fn sentence(why: &str) -> String {
+        sentence(why)
+    }
+
     fn labels(&self) -> Vec<String> {
         let labels = self.job.labels.as_object().into_iter().flatten();
         labels.map(|(name, value)| format!("{name}={}", plain(value))).collect()
@@ -162,6 +168,12 @@ impl JobPage {
 
     fn has_params(&self) -> bool {
         self.job.params.as_object().is_none_or(|params| !params.is_empty())
+    }
+
+    /// Splits a statement at its backticks: whether each part is code, and the part.
+    fn parts(statement: &str) -> Vec<(bool, String)> {
+        let parts = statement.split('`').enumerate();
+        parts.map(|(index, part)| (index % 2 == 1, text::lines(part))).collect()
     }
 
     fn change(change: &ChangedField) -> String {
@@ -221,7 +233,9 @@ async fn read(
     let now = frame.now;
     let mut details = details::show(store, name).await?;
     let is_deleted = details.job.deleted_at.is_some();
-    let until = query.before.unwrap_or(now).min(details.job.deleted_at.unwrap_or(now));
+    let before = query.before.as_deref().map(|text| instants::parse(text, Zone::UTC, now));
+    let before = before.transpose().map_err(|e| InvalidRequest::field("before", e.to_string()))?;
+    let until = before.unwrap_or(now).min(details.job.deleted_at.unwrap_or(now));
     let strip = strip::read(store, &details.job, until).await?;
     let explained = match query.at.as_deref() {
         Some(at) => Some(explain_at(store, &details.job, at, now).await?),
@@ -245,7 +259,7 @@ async fn read(
         shows_job: false,
         upcoming,
         rows: rows(store, executions, now).await?,
-        rows_label: "Its last executions",
+        rows_label: "Table of its last executions",
         policy,
         revisions,
         notice: query.done.map(Done::sentence),

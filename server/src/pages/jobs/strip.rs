@@ -153,7 +153,7 @@ pub(super) async fn read(
     let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
     let Some(timetable) = timetable else { return Ok(Strip::default()) };
     let earliest = until - MAX_DAYS_BACK;
-    let since = timetable.nth_last(earliest.max(job.created_at), until, MAX_CELLS as u64 - 1);
+    let since = timetable.nth_last(earliest.max(job.created_at), until, MAX_CELLS as u64);
     let mut since = since.unwrap_or(earliest);
     while since < until {
         let selector = FiringSelector::Range { since, until, limit: MAX_READ };

@@ -6,6 +6,8 @@ use sexton_operations::text;
 
 /// Longest detail of an event, in characters: errors are longer, and have their own place.
 const MAX_DETAIL_CHARS: usize = 500;
+/// Longest sentence, in characters: an error that it quotes is shown whole elsewhere.
+const MAX_SENTENCE_CHARS: usize = 250;
 
 /// An event in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,6 +63,14 @@ fn entry(event: &Event) -> TimelineEntry {
     }
 }
 
+/// Makes a sentence of the ledger's words, cut where it quotes a long error.
+pub(in crate::pages) fn sentence(why: &str) -> String {
+    let why = text::line(why, MAX_SENTENCE_CHARS);
+    // One that was cut ends with a mark of its own.
+    let end = if why.ends_with('…') { "" } else { "." };
+    format!("{}{end}", capital(&why))
+}
+
 fn capital(text: &str) -> String {
     let mut rest = text.chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
@@ -91,6 +101,13 @@ mod tests {
         let skipped = event("finished", "skipped: overlap");
         assert_eq!(skipped.sentence, "Ended as skipped");
         assert_eq!(skipped.detail, "overlap");
+    }
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_and_has_one_end() {
+        assert_eq!(sentence("it ran"), "It ran.");
+        assert_eq!(sentence(""), ".");
+        assert!(sentence(&"x".repeat(1_000)).ends_with("x…"));
     }
 
     #[test]
