@@ -25,7 +25,7 @@ const NO_STORE: (HeaderName, HeaderValue) =
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemCode {
-    /// 400, 404, 405, 413, 415, 428: the request cannot be understood, or its values are not allowed. Correct it.
+    /// 400, 404, 405, 413, 415, 422, 428: the request cannot be understood, or its values are not allowed. Correct it.
     Invalid,
     /// 401: nobody knows who sends it. Send a token.
     Unauthenticated,

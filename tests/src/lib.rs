@@ -34,6 +34,7 @@ pub mod example_service;
 pub mod factory;
 pub mod failed;
 pub mod namespace;
+pub mod openapi_changes;
 pub mod platform;
 pub mod proxy;
 pub mod relaying;

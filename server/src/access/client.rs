@@ -84,10 +84,10 @@ impl FromRequestParts<Backend> for Client {
 /// from, and what stands before that is only what a client says.
 fn forwarded_for(peer: IpAddr, headers: &HeaderMap, proxies: &ProxySettings) -> IpAddr {
     let values = headers.get_all(FORWARDED_FOR).iter().rev();
-    let hops = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    let entries = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
     let mut address = peer;
-    for hop in hops {
-        let Some(before) = parse_hop(hop.trim()) else { break };
+    for entry in entries {
+        let Some(before) = parse_entry(entry.trim()) else { break };
         address = before;
         if !proxies.trusts(address) {
             break;
@@ -97,7 +97,7 @@ fn forwarded_for(peer: IpAddr, headers: &HeaderMap, proxies: &ProxySettings) -> 
 }
 
 /// Some proxies add the port.
-fn parse_hop(text: &str) -> Option<IpAddr> {
+fn parse_entry(text: &str) -> Option<IpAddr> {
     let address = text.parse().ok();
     let address = address.or_else(|| text.parse().ok().map(|at: std::net::SocketAddr| at.ip()));
     address.map(|address: IpAddr| address.to_canonical())
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_last_hop_that_is_no_trusted_proxy() {
+    fn the_client_is_the_last_address_that_is_no_trusted_proxy() {
         assert_eq!(address("10.0.0.1", &[]), "10.0.0.1");
         assert_eq!(address("10.0.0.1", &["203.0.113.7"]), "203.0.113.7");
         // What the client itself sent stands before, and nobody believes it.

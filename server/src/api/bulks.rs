@@ -8,6 +8,7 @@ use sexton_operations::secrets::mask_bulk;
 use sexton_store::bulk::Bulk;
 
 use super::extract::{Body, Path, Query};
+use super::paging::Paged;
 use super::{PageParameters, ReasonBody};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -19,10 +20,10 @@ use crate::problem::Problem;
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(PageParameters { limit, cursor }): Query<PageParameters>,
-) -> Result<Json<Page<Bulk>>, Problem> {
+) -> Result<Paged<Bulk>, Problem> {
     let mut page = control::list(allowed.reads(), cursor.as_deref(), limit.get()).await?;
     page.items.iter_mut().for_each(mask_bulk);
-    Ok(Json(page))
+    Ok(Paged(page))
 }
 
 /// Shows a bulk, with the first executions that refused.

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
 use super::filtered::filtered_query;
+use super::paging::Paged;
 use super::{PageSize, ReasonBody};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -45,12 +46,12 @@ filtered_query! {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListExecutions>,
-) -> Result<Json<Page<Execution>>, Problem> {
+) -> Result<Paged<Execution>, Problem> {
     let store = allowed.reads();
     let after = list::read_cursor(query.cursor.as_deref())?;
     let now = status::clock(store).await?;
     let filter = query.filter().read_executions(store, &query.state, now).await?;
-    Ok(Json(list::list(store, &filter, after, query.limit.get()).await?.page))
+    Ok(Paged(list::list(store, &filter, after, query.limit.get()).await?.page))
 }
 
 /// Shows an execution with its attempts and what operators did with it, its params masked.

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
 use super::filtered::filtered_query;
+use super::paging::Paged;
 use super::{PageSize, ReasonBody, RequiredReason, problem_of_field};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -48,14 +49,49 @@ filtered_query! {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListFailures>,
-) -> Result<Json<Page<FailedExecution>>, Problem> {
+) -> Result<Paged<FailedExecution>, Problem> {
     let store = allowed.reads();
     let order = query.sort;
     let after = list::read_cursor(query.cursor.as_deref(), order)?;
     let now = status::clock(store).await?;
     let scope = FailureScope { discarded: query.discarded, muted: query.muted };
     let filter = query.filter().read_failures(store, scope, now).await?;
-    Ok(Json(list::page(store, &filter, order, after, query.limit.get()).await?))
+    Ok(Paged(list::page(store, &filter, order, after, query.limit.get()).await?))
+}
+
+filtered_query! {
+    /// Which failures to count.
+    pub CountFailures {
+        /// Discarded executions instead of failed ones.
+        discarded: bool,
+        /// Also those of muted groups.
+        muted: bool,
+    }
+}
+
+/// A number of rows.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct Count {
+    /// The number, at most 10,000.
+    value: u64,
+    /// Whether it is exact; otherwise there are more.
+    exact: bool,
+}
+
+/// Counts failed executions, up to 10,000.
+#[utoipa::path(get, path = "/failures:count", tag = "failures", operation_id = "count_failures", extensions(("x-role" = json!("viewer"))),
+    params(CountFailures),
+    responses((status = 200, description = "How many there are.", body = Count)))]
+pub async fn count(
+    allowed: Allowed<Viewer>,
+    Query(query): Query<CountFailures>,
+) -> Result<Json<Count>, Problem> {
+    let store = allowed.reads();
+    let scope = FailureScope { discarded: query.discarded, muted: query.muted };
+    let now = status::clock(store).await?;
+    let filter = query.filter().read_failures(store, scope, now).await?;
+    let (value, exact) = list::count(store, &filter).await?;
+    Ok(Json(Count { value, exact }))
 }
 
 /// Shows an execution with what explains its failure: attempts, the end of the output, its group, the parked message.

@@ -10,6 +10,7 @@ use sexton_store::failures::{GroupFilter, GroupOrder};
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Body, Path, Query};
+use super::paging::Paged;
 use super::{PageSize, problem_of_field};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -42,12 +43,12 @@ pub struct ListGroups {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListGroups>,
-) -> Result<Json<Page<GroupWithTrend>>, Problem> {
+) -> Result<Paged<GroupWithTrend>, Problem> {
     let ListGroups { job, state, all, sort, limit, cursor } = query;
     let store = allowed.reads();
     let job = job_names::find_optional_id(store, job.as_deref()).await?;
     let filter = GroupFilter { job, state, fingerprint: None, empty: all };
-    Ok(Json(groups::list(store, &filter, sort, cursor.as_deref(), limit.get(), None).await?))
+    Ok(Paged(groups::list(store, &filter, sort, cursor.as_deref(), limit.get(), None).await?))
 }
 
 /// Shows a group of failures.

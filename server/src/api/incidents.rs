@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
+use super::paging::Paged;
 use super::{PageSize, ReasonBody};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -45,7 +46,7 @@ pub struct ListIncidents {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListIncidents>,
-) -> Result<Json<Page<Incident>>, Problem> {
+) -> Result<Paged<Incident>, Problem> {
     let ListIncidents { all, severity, kind, contains, limit, cursor } = query;
     let filter = IncidentFilter {
         with_resolved: all,
@@ -54,7 +55,7 @@ pub async fn list(
         containing: contains,
         before: None,
     };
-    Ok(Json(incidents::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
+    Ok(Paged(incidents::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
 }
 
 /// Shows an incident with its timeline.

@@ -17,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
+use super::paging::Paged;
 use super::preconditions::etag;
 use super::{PageSize, ReasonBody, RequiredReason};
 use crate::access::{Allowed, Operator, Viewer};
@@ -57,7 +58,7 @@ pub enum JobStatus {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListJobs>,
-) -> Result<Json<Page<ListedJob>>, Problem> {
+) -> Result<Paged<ListedJob>, Problem> {
     let ListJobs { contains, status, deleted, limit, cursor } = query;
     let status = status.map(|status| match status {
         JobStatus::Active => "active".to_owned(),
@@ -67,7 +68,7 @@ pub async fn list(
     let reads = allowed.reads();
     let mut page = details::list(reads, filter, deleted, cursor.as_deref(), limit.get()).await?;
     page.items.iter_mut().for_each(|listed| mask_job(&mut listed.job));
-    Ok(Json(page))
+    Ok(Paged(page))
 }
 
 /// Shows a job, with its next firings and its recent past.

@@ -1,6 +1,6 @@
 //! The ledger: what became of each firing.
 
-use axum::Json;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use sexton_model::zone::Zone;
 use sexton_operations::instants::TimeRangeRequest;
@@ -12,6 +12,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::extract::{Path, Query};
+use super::paging::{NextPage, next_page};
 use super::{PageSize, problem_of_parameter};
 use crate::access::{Allowed, Viewer};
 use crate::problem::Problem;
@@ -44,7 +45,7 @@ pub async fn firings(
     allowed: Allowed<Viewer>,
     Path(name): Path<String>,
     Query(query): Query<ExplainFirings>,
-) -> Result<Json<Answer>, Problem> {
+) -> Result<(Option<Extension<NextPage>>, Json<Answer>), Problem> {
     let store = allowed.reads();
     let zone = query.zone.as_deref().map(Zone::parse).transpose();
     let zone = zone.map_err(|error| problem_of_parameter("zone", &error.to_string()))?;
@@ -57,7 +58,8 @@ pub async fn firings(
         limit: usize::try_from(query.limit.get()).unwrap_or(usize::MAX),
     };
     let selector = request.read(&job, status::clock(store).await?)?;
-    Ok(Json(explain(store, &job, selector, None).await?))
+    let answer = explain(store, &job, selector, None).await?;
+    Ok((next_page(answer.next_cursor.as_ref()), Json(answer)))
 }
 
 /// Explains an execution: what it waits for, or what became of it, with its timeline.

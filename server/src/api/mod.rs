@@ -18,6 +18,7 @@ pub mod extract;
 pub mod failures;
 mod filtered;
 pub mod groups;
+pub mod idempotency;
 pub mod incidents;
 pub mod job_definitions;
 pub mod job_files;
@@ -28,6 +29,7 @@ pub mod me;
 pub mod monitors;
 pub mod next_firings;
 pub mod openapi;
+pub mod paging;
 mod parameters;
 pub mod platform;
 pub mod preconditions;
@@ -43,7 +45,7 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 use tokio::sync::Semaphore;
@@ -108,6 +110,7 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(executions::cancel))
         .routes(routes!(executions::output))
         .routes(routes!(failures::list))
+        .routes(routes!(failures::count))
         .routes(routes!(failures::show))
         .routes(routes!(failures::requeue))
         .routes(routes!(failures::discard))
@@ -168,6 +171,7 @@ pub fn routes(backend: Backend) -> Router {
     // Once for all requests.
     let document = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
     let document = move || async move { ([(CONTENT_TYPE, "application/json")], document) };
+    let once = from_fn_with_state(backend.clone(), idempotency::once);
     router
         .with_state(backend)
         .route(&path, axum::routing::get(document))
@@ -175,6 +179,8 @@ pub fn routes(backend: Backend) -> Router {
         .route(&format!("{BASE_PATH}/"), axum::routing::any(not_found))
         .route(&format!("{BASE_PATH}/{{*path}}"), axum::routing::any(not_found))
         .method_not_allowed_fallback(not_allowed)
+        .layer(once)
+        .layer(from_fn(paging::linked))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn(guarded))
 }

@@ -11,6 +11,7 @@ use sexton_store::monitors::{MonitorFilter, MonitorStatus};
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Body, Path, Query};
+use super::paging::Paged;
 use super::{PageSize, ReasonBody};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -43,10 +44,10 @@ pub struct ListMonitors {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListMonitors>,
-) -> Result<Json<Page<MonitorStatus>>, Problem> {
+) -> Result<Paged<MonitorStatus>, Problem> {
     let ListMonitors { contains, open, limited, limit, cursor } = query;
     let filter = MonitorFilter { containing: contains, open, limited, after: None };
-    Ok(Json(monitors::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
+    Ok(Paged(monitors::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
 }
 
 /// Which checks to list.
@@ -72,10 +73,10 @@ pub struct ListChecks {
 pub async fn list_checks(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListChecks>,
-) -> Result<Json<Page<CheckStatus>>, Problem> {
+) -> Result<Paged<CheckStatus>, Problem> {
     let ListChecks { contains, open, limit, cursor } = query;
     let filter = CheckFilter { name: None, containing: contains, open, after: None };
-    Ok(Json(checks::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
+    Ok(Paged(checks::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
 }
 
 /// A check with its newest pings.

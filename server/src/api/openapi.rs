@@ -1,9 +1,11 @@
 //! The description of the API as a whole; the handlers describe the rest.
 
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
-    Components, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, PathItem, Ref, RefOr,
-    ResponseBuilder, Schema, SecurityRequirement, path::Operation,
+    Components, ContentBuilder, InfoBuilder, LicenseBuilder, ObjectBuilder, OpenApi, PathItem, Ref,
+    RefOr, Required, ResponseBuilder, Schema, SecurityRequirement, Type, path::Operation,
 };
 use utoipa::{PartialSchema as _, ToSchema as _};
 
@@ -15,6 +17,23 @@ const TOKEN: &str = "token";
 const SESSION: &str = "session";
 /// The name of the extension with the role that a route needs.
 pub const ROLE_EXTENSION: &str = "x-role";
+
+/// The groups of routes, and what each is about.
+const TAGS: [(&str, &str); 9] = [
+    ("access", "Who sends a request, and the tokens."),
+    ("jobs", "Jobs, their firings and what becomes of them."),
+    ("executions", "Executions, their output, and flows of them."),
+    ("failures", "Failed executions, their groups, and messages that belong to none."),
+    ("bulks", "Actions on many executions."),
+    ("incidents", "Monitors, incidents and the channels that report them."),
+    ("checks", "Checks of jobs that run elsewhere."),
+    ("locks", "Locks of jobs and services, and their keys."),
+    ("platform", "Processes, the platform's state, and the audit."),
+];
+
+fn described_tag(name: &str, about: &str) -> Tag {
+    TagBuilder::new().name(name).description(Some(about)).build()
+}
 
 /// Adds what every route has in common.
 pub(super) fn complete(api: &mut OpenApi) {
@@ -29,6 +48,7 @@ pub(super) fn complete(api: &mut OpenApi) {
         ))
         .license(Some(license.build()))
         .build();
+    api.tags = Some(TAGS.map(|(name, about)| described_tag(name, about)).to_vec());
     // Relative, so that it is true behind every proxy.
     api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
     api.security =
@@ -52,6 +72,9 @@ pub(super) fn complete(api: &mut OpenApi) {
     }
     refer_to_rows(components);
     for item in api.paths.paths.values_mut() {
+        if let Some(post) = &mut item.post {
+            post.parameters.get_or_insert_default().push(RefOr::T(idempotency_key()));
+        }
         for operation in operations(item) {
             for (status, description) in [
                 (
@@ -84,6 +107,25 @@ fn refer_to_rows(components: &mut Components) {
             rows.items = Ref::from_schema_name(row).into();
         }
     }
+}
+
+/// The header by which a POST that is sent again is not carried out again.
+fn idempotency_key() -> Parameter {
+    let key = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some("^[!-~]+$"));
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "A new text for each request, such as a UUID. Sent again with it within 24 hours, the request is not carried out again, and \
+             the answer is that of the first time, with `Idempotent-Replayed: true`.",
+        ))
+        .schema(Some(key.build()))
+        .build()
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {

@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
+use super::paging::Paged;
 use super::{Items, PageSize, ReasonBody};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -78,8 +79,8 @@ pub struct ListFlows {
 pub async fn list_flows(
     allowed: Allowed<Viewer>,
     Query(ListFlows { name, open, limit, cursor }): Query<ListFlows>,
-) -> Result<Json<Page<Flow>>, Problem> {
-    Ok(Json(flows::list(allowed.reads(), name, open, cursor.as_deref(), limit.get()).await?))
+) -> Result<Paged<Flow>, Problem> {
+    Ok(Paged(flows::list(allowed.reads(), name, open, cursor.as_deref(), limit.get()).await?))
 }
 
 /// Shows a flow with its members.
@@ -150,7 +151,7 @@ pub struct ListActions {
 pub async fn list_actions(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListActions>,
-) -> Result<Json<Page<OperatorAction>>, Problem> {
+) -> Result<Paged<OperatorAction>, Problem> {
     let store = allowed.reads();
     let request = AuditRequest {
         actor: query.actor.as_deref(),
@@ -162,7 +163,7 @@ pub async fn list_actions(
     };
     let filter = request.read(store, status::clock(store).await?).await?;
     let (cursor, limit) = (query.cursor.as_deref(), query.limit.get());
-    Ok(Json(audit::page(store, &filter, cursor, limit, false).await?))
+    Ok(Paged(audit::page(store, &filter, cursor, limit, false).await?))
 }
 
 /// Shows the head of the audit's chain. Kept elsewhere, it lets `sexton audit verify --head` show later that nothing before it was changed.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use sexton_model::access::Role;
 use sexton_operations::tokens::{self, Token};
 use utoipa::ToSchema;
 
 use super::extract::{Body, Path, Query};
+use super::idempotency::NotKept;
 use super::{Items, Reason};
 use crate::access::{Admin, Allowed};
 use crate::problem::Problem;
@@ -57,14 +58,14 @@ pub async fn list(allowed: Allowed<Admin>) -> Result<Json<Items<Token>>, Problem
 pub async fn create(
     allowed: Allowed<Admin>,
     Body(new): Body<CreateToken>,
-) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
+) -> Result<(StatusCode, Extension<NotKept>, Json<CreatedToken>), Problem> {
     let CreateToken { name, role, valid_for_s, reason } = new;
     let (valid_for, reason) = (valid_for_s.map(Duration::from_secs), reason.as_deref());
     let store = allowed.writes();
     let created = tokens::create(&store, &name, role, valid_for, allowed.actor(), reason).await;
     let in_body = |error| Problem::from(error).in_body(&[("valid_for", "valid_for_s")]);
     let token = created.map_err(in_body)?;
-    Ok((StatusCode::CREATED, Json(CreatedToken { name, role, token })))
+    Ok((StatusCode::CREATED, Extension(NotKept), Json(CreatedToken { name, role, token })))
 }
 
 /// Revokes a token: its next request is refused.

@@ -1,6 +1,6 @@
 //! Unknown messages of the failed queue.
 
-use axum::Json;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use sexton_operations::error::{Conflict, NotFound, OperationError};
 use sexton_operations::paging::{Cursor, Page};
@@ -11,6 +11,7 @@ use sexton_store::unknown_messages::{PendingAction, UnknownMessageError};
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Body, Path, Query};
+use super::paging::{NextPage, next_page};
 use super::{PageSize, ReasonBody};
 use crate::access::{Allowed, Operator, Viewer};
 use crate::problem::Problem;
@@ -50,13 +51,14 @@ pub struct UnknownMessages {
 pub async fn list(
     allowed: Allowed<Viewer>,
     Query(ListMessages { all, limit, cursor }): Query<ListMessages>,
-) -> Result<Json<UnknownMessages>, Problem> {
+) -> Result<(Option<Extension<NextPage>>, Json<UnknownMessages>), Problem> {
     let store = allowed.reads();
     let page = unknown_messages::list(store, all, cursor.as_deref(), limit.get()).await?;
     let overflow = unknown_messages::overflow(store).await?;
     let Page { items, next_cursor } = page.map(ListedMessage::new);
     let overflow = overflow.as_ref().map(describe_overflow);
-    Ok(Json(UnknownMessages { items, next_cursor, overflow }))
+    let next = next_page(next_cursor.as_ref());
+    Ok((next, Json(UnknownMessages { items, next_cursor, overflow })))
 }
 
 /// Shows an unknown message with its properties and the beginning of its body, at most 64 KiB, with secrets masked.

@@ -13,7 +13,8 @@
 //! - [`alerts`]: channels and routes as a file, and notifications. [`channels`]: the state of channels, and tests of them.
 //! - [`changes`]: whether something that people look at has changed.
 //! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
-//! - [`tokens`], [`accounts`]: who may use the API, and what for. [`passwords`]: those of accounts.
+//! - [`tokens`], [`accounts`]: who may use the API, and what for. [`passwords`]: those of accounts. [`request_keys`]: requests that are
+//!   sent again.
 //! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
@@ -58,6 +59,7 @@ pub mod paging;
 pub mod params_schemas;
 pub mod passwords;
 pub mod pings;
+pub mod request_keys;
 mod secret_text;
 pub mod secrets;
 pub mod selection;

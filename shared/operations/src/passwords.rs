@@ -185,8 +185,8 @@ mod tests {
         let (known, unknown) =
             (PasswordHash::new(&hashed).unwrap(), PasswordHash::new(NO_PASSWORD).unwrap());
         assert_eq!(
-            (known.algorithm, known.version, known.params),
-            (unknown.algorithm, unknown.version, unknown.params)
+            (&known.algorithm, known.version, &known.params),
+            (&unknown.algorithm, unknown.version, &unknown.params)
         );
         let lengths = |hash: &PasswordHash| (hash.salt.unwrap().len(), hash.hash.unwrap().len());
         assert_eq!(lengths(&known), lengths(&unknown));

@@ -43,6 +43,7 @@ pub mod operator;
 pub mod parked_messages;
 mod platform;
 mod platform_keys;
+pub mod request_keys;
 pub mod retention;
 pub mod schema;
 pub mod sessions;

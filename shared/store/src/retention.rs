@@ -71,6 +71,8 @@ pub enum RetentionTarget {
     Tokens,
     /// Sessions that have ended or expired.
     Sessions,
+    /// Keys of requests to the API.
+    RequestKeys,
     /// Operators' actions.
     Audit,
     /// Deleted jobs and finished one-shot jobs of which no other row is left.
@@ -79,7 +81,7 @@ pub enum RetentionTarget {
 
 impl RetentionTarget {
     /// All targets, in the order of their turns.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Executions,
         Self::OwnKeys,
         Self::Contents,
@@ -94,6 +96,7 @@ impl RetentionTarget {
         Self::Heartbeats,
         Self::Tokens,
         Self::Sessions,
+        Self::RequestKeys,
         Self::Audit,
         Self::Jobs,
     ];
@@ -115,6 +118,7 @@ impl RetentionTarget {
             Self::Heartbeats => "heartbeats",
             Self::Tokens => "tokens",
             Self::Sessions => "sessions",
+            Self::RequestKeys => "keys of requests",
             Self::Audit => "the audit",
             Self::Jobs => "jobs",
         }
@@ -231,6 +235,7 @@ pub async fn prune_batch(
         RetentionTarget::Heartbeats => heartbeats::remove(store, position, days, limit, now).await,
         RetentionTarget::Tokens => others::tokens(store, days, limit, now).await,
         RetentionTarget::Sessions => others::sessions(store, days, limit, now).await,
+        RetentionTarget::RequestKeys => others::request_keys(store, limit, now).await,
         RetentionTarget::Audit => {
             audit::forget(store, position, terms.audit_days, limit, now).await
         }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the description of the API by the rules of a tool of somebody else's. Installs it into the target folder. Exits with status 77
+# Checks the description of the API by the rules of two tools that others wrote. Installs them into the target folder. Exits with status 77
 # and a line that begins with "missing:" if Node.js is missing.
 set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -8,4 +8,5 @@ here=$root/tests/clients/openapi
 take_folder openapi-lint
 use_node "$here"
 export REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
+"$folder/node_modules/.bin/spectral" lint "$root/server/openapi.json" --ruleset "$here/spectral.yaml" --fail-severity warn
 become "$folder/node_modules/.bin/redocly" lint "$root/server/openapi.json" --config "$here/redocly.yaml"

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sexton_model::access::MAX_SESSIONS_PER_ACCOUNT;
-use sexton_store::retention::{RetentionPolicy, RetentionTarget, prune_batch};
+use sexton_store::retention::{Position, RetentionPolicy, RetentionTarget, prune_batch};
 use sqlx::AssertSqlSafe;
 
 use super::Fixture;
@@ -129,7 +129,7 @@ async fn the_oldest_session_ends_with_one_too_many_and_retention_removes_what_ha
     f.visit(cookies.last().unwrap(), "GET", "/me", "").await.expect(200);
     let prune = async || {
         let (policy, mut position) =
-            (RetentionPolicy { days: 30, audit_days: None }, Default::default());
+            (RetentionPolicy { days: 30, audit_days: None }, Position::default());
         let store = f.console.store();
         prune_batch(store, RetentionTarget::Sessions, &mut position, policy, 100, None)
             .await

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use sexton_server::api::description;
+use sexton_tests::openapi_changes::breaking_changes;
 
 use super::Fixture;
 
@@ -23,6 +24,22 @@ fn the_committed_description_is_that_of_the_code() {
     assert!(
         committed == made,
         "the API has changed: see what that means for its users, then write server/openapi.json anew with OPENAPI=write"
+    );
+}
+
+/// Relative to the tests' folder: the description of the last release.
+const PUBLISHED: &str = "../server/openapi-published.json";
+
+#[test]
+fn no_client_of_the_published_description_is_broken() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PUBLISHED);
+    let published: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let current = serde_json::to_value(description()).unwrap();
+    let found = breaking_changes(&published, &current);
+    assert!(
+        found.is_empty(),
+        "clients break: keep what they use, or say it in the changelog and copy server/openapi.json there at the release:\n{}",
+        found.join("\n")
     );
 }
 

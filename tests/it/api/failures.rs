@@ -52,3 +52,21 @@ async fn a_failure_is_discarded_with_a_reason_and_restored() {
     f.ask(&token, "POST", &path("restore"), "").await.expect(200);
     assert_eq!(f.console.state(id).await, "failed/2");
 }
+
+#[tokio::test]
+async fn failures_are_counted_as_a_list_would_have_them_up_to_ten_thousand() {
+    let f = Fixture::new().await;
+    let token = f.token("ann", "viewer").await;
+    f.console.failed().await;
+    f.console.failed().await;
+    let count = async |query: &str| f.get(&token, &format!("/failures:count{query}")).await;
+    assert_eq!(count("").await.expect(200), json!({"value": 2, "exact": true}));
+    assert_eq!(count("?error_class=other").await.expect(200), json!({"value": 0, "exact": true}));
+    assert_eq!(count("?since=x").await.expect(400)["errors"][0]["parameter"], "since");
+    // As after many failures of one kind.
+    let copies = "INSERT INTO sexton.failures
+        SELECT gen_random_uuid(), discarded, job_id, task_type, pool, failed_at, error_class, fingerprint, worker, words, params
+        FROM (SELECT * FROM sexton.failures LIMIT 1) f, generate_series(1, 10000)";
+    sqlx::query(copies).execute(f.console.store().pool()).await.unwrap();
+    assert_eq!(count("").await.expect(200), json!({"value": 10_000, "exact": false}));
+}

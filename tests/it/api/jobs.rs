@@ -12,12 +12,17 @@ async fn lists_are_those_of_the_command_line_page_by_page() {
     assert_eq!(all, f.console.json(&["jobs", "list"]).await);
     let first = f.get(&token, "/jobs?limit=2&contains=s").await.expect(200);
     let cursor = first["next_cursor"].as_str().unwrap();
+    let linked = f.get(&token, "/jobs?limit=2&contains=s").await;
+    let link = format!("<?limit=2&contains=s&cursor={cursor}>; rel=\"next\"");
+    assert_eq!(linked.header("link"), Some(&*link));
     let second =
         f.get(&token, &format!("/jobs?limit=2&contains=s&cursor={cursor}")).await.expect(200);
     assert_eq!(
         (&second["items"], &second["next_cursor"]),
         (&json!([all["items"][2]]), &Value::Null)
     );
+    let path = format!("/jobs?limit=2&contains=s&cursor={cursor}");
+    assert_eq!(f.get(&token, &path).await.header("link"), None, "it is the last page");
     let shown = f.get(&token, "/jobs/shop.charge").await.expect(200);
     assert_eq!(shown, f.console.json(&["jobs", "show", "shop.charge"]).await);
     let missing = f.get(&token, "/jobs/shop.charg").await.expect(404);

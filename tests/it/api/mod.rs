@@ -6,6 +6,7 @@ mod bulks;
 mod description;
 mod edits;
 mod failures;
+mod idempotency;
 mod job_definitions;
 mod job_files;
 mod jobs;

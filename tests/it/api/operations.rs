@@ -111,12 +111,12 @@ async fn many_are_triggered_each_once_and_one_that_is_refused_keeps_no_other_fro
     let twice = post("/jobs:trigger", json!({"jobs": ["a", "a"]})).await.expect(400);
     assert_eq!(twice["errors"][0]["pointer"], "/jobs/1");
     post("/jobs:trigger", json!({"jobs": []})).await.expect(400);
-    let each = "/jobs/shop.charge/trigger-each";
-    let items = json!({"items": [{"key": "a", "params": {"customer": 1}}, {"key": "b"}]});
-    let done = post(each, items.clone()).await.expect(200);
+    let path = "/jobs/shop.charge/trigger-each";
+    let body = json!({"items": [{"key": "a", "params": {"customer": 1}}, {"key": "b"}]});
+    let done = post(path, body.clone()).await.expect(200);
     assert_eq!((&done["created"], &done["known"]), (&json!(2), &json!(0)));
-    assert_eq!(post(each, items).await.expect(200)["known"], 2);
-    let wrong = post(each, json!({"items": [{"key": "c"}, {"key": "c"}]})).await.expect(400);
+    assert_eq!(post(path, body).await.expect(200)["known"], 2);
+    let wrong = post(path, json!({"items": [{"key": "c"}, {"key": "c"}]})).await.expect(400);
     assert!(wrong["detail"].as_str().unwrap().contains("items:2"), "{wrong}");
 }
 
@@ -124,9 +124,9 @@ async fn many_are_triggered_each_once_and_one_that_is_refused_keeps_no_other_fro
 async fn a_lock_row_is_freed_if_its_holder_is_the_one_that_was_seen() {
     let f = Fixture::new().await;
     let token = f.token("ann", "operator").await;
-    let taken = "INSERT INTO sexton.lock_rows (name, locked_by, locked_at, lock_until)
+    let insert = "INSERT INTO sexton.lock_rows (name, locked_by, locked_at, lock_until)
                  VALUES ('shop/stock', 'host-7', timezone('UTC', now()) - interval '1 hour', timezone('UTC', now()) + interval '1 hour')";
-    sqlx::query(taken).execute(f.console.store().pool()).await.unwrap();
+    sqlx::query(insert).execute(f.console.store().pool()).await.unwrap();
     let listed = f.get(&token, "/locks?row=shop/stock").await.expect(200);
     let row = &listed["rows"]["items"][0];
     assert_eq!((&row["locked_by"], &row["state"]), (&json!("host-7"), &json!("held")));

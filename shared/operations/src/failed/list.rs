@@ -2,7 +2,7 @@
 
 use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use sexton_store::Store;
-use sexton_store::failures::{self, FailedExecution, MutedMatches};
+use sexton_store::failures::{self, FailedExecution, MAX_SEARCH_ROWS, MutedMatches, search};
 use sexton_store::{StoreError, failures::count_muted};
 
 use crate::error::{InvalidRequest, OperationError};
@@ -11,6 +11,8 @@ use crate::secrets::mask_executions;
 
 /// Maximum number of muted executions counted beside a page, which the count must not slow down.
 const MAX_COUNTED: u64 = 1_000;
+/// Maximum number of matches counted.
+const MAX_MATCHES: i64 = 10_000;
 
 /// The matches that a page leaves out because their groups are muted.
 #[derive(Debug)]
@@ -56,6 +58,28 @@ pub async fn page(
     }
     let next_cursor = next.map(|next| Cursor::behind(list_of(order), &(next.at, next.id)));
     Ok(Page { items, next_cursor })
+}
+
+/// Counts the matches of `filter`, and returns whether the number is exact: at [`MAX_MATCHES`] there may be more.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn count(store: &Store, filter: &FailureFilter) -> Result<(u64, bool), OperationError> {
+    let (mut count, mut after) = (0, None);
+    loop {
+        // One more, to know whether there are more.
+        let wanted = (MAX_MATCHES + 1 - count).min(MAX_SEARCH_ROWS);
+        let found = search(store, filter, Order::Oldest, after, wanted).await?;
+        count += found.len() as i64;
+        if count > MAX_MATCHES {
+            return Ok((MAX_MATCHES as u64, false));
+        }
+        if (found.len() as i64) < wanted {
+            return Ok((count as u64, true));
+        }
+        after = found.last().map(|one| one.cursor(Order::Oldest));
+    }
 }
 
 /// Counts the matches that a list of `filter` leaves out.

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::{Position, PrunedBatch, days_before, fence, read_now};
 use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::request_keys::KEY_HOURS;
 use crate::{Now, Store, StoreError};
 
 /// Removes gaps that were recorded before the cut.
@@ -209,6 +210,26 @@ pub(super) async fn sessions(
         DELETE FROM sexton.sessions WHERE secret_hash IN (
             SELECT secret_hash FROM sexton.sessions WHERE least(ended_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
         days_before(read_now(store, now).await?, days),
+        limit
+    )
+    .execute(store.with_timeout())
+    .await?
+    .rows_affected();
+    Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
+}
+
+/// Removes keys of requests that stand for nothing any more.
+pub(super) async fn request_keys(
+    store: &Store,
+    limit: i64,
+    now: Now,
+) -> Result<PrunedBatch, StoreError> {
+    let removed = sqlx::query!(
+        "-- prune_request_keys
+        DELETE FROM sexton.request_keys WHERE (caller, key) IN (
+            SELECT caller, key FROM sexton.request_keys WHERE created_at < $1 ORDER BY created_at LIMIT $2
+            FOR UPDATE SKIP LOCKED)",
+        read_now(store, now).await? - chrono::Duration::hours(i64::from(KEY_HOURS)),
         limit
     )
     .execute(store.with_timeout())

@@ -1,0 +1,1 @@
+DROP TABLE sexton.request_keys;
