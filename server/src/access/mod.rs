@@ -225,19 +225,36 @@ impl<P> Allowed<P> {
     }
 }
 
+/// Who sends a request, among its extensions, so that a request which passes here twice is one request.
+#[derive(Clone)]
+struct Identified(Caller);
+
+async fn identify_once(
+    parts: &mut Parts,
+    client: Option<&Client>,
+    backend: &Backend,
+) -> Result<Caller, Problem> {
+    let caller = identify::identify(parts, client, backend).await?;
+    if let Some(limit) = &backend.requests {
+        let taken = limit.take(&caller.name, Instant::now());
+        taken.map_err(|wait| {
+            let detail = format!("{} sends too many requests", caller.name);
+            Problem::rate_limited(detail, wait)
+        })?;
+    }
+    parts.extensions.insert(Identified(caller.clone()));
+    Ok(caller)
+}
+
 impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, Problem> {
         let client = Client::of(&parts.extensions, &parts.headers, backend);
-        let caller = identify::identify(parts, client.as_ref(), backend).await?;
-        if let Some(limit) = &backend.requests {
-            let taken = limit.take(&caller.name, Instant::now());
-            taken.map_err(|wait| {
-                let detail = format!("{} sends too many requests", caller.name);
-                Problem::rate_limited(detail, wait)
-            })?;
-        }
+        let caller = match parts.extensions.get::<Identified>() {
+            Some(Identified(caller)) => caller.clone(),
+            None => identify_once(parts, client.as_ref(), backend).await?,
+        };
         if caller.role < P::ROLE {
             return Err(Problem::forbidden(&caller.name, caller.role, P::ROLE));
         }

@@ -50,9 +50,15 @@ struct Claimed {
     request: [u8; SHA256_BYTES],
 }
 
+/// Returns whether a POST to a path may have a key. One that brings a password has none: even its hash is stored nowhere.
+pub(super) fn takes_key(path: &str) -> bool {
+    !["/session", "/password", "/accounts"].iter().any(|end| path.ends_with(end))
+}
+
 /// Carries a request out, unless it was carried out before with the same key.
 pub(super) async fn once(State(backend): State<Backend>, request: Request, next: Next) -> Response {
-    if request.method() != Method::POST || !request.headers().contains_key(IDEMPOTENCY_KEY) {
+    let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
+    if request.method() != Method::POST || !has_key || !takes_key(request.uri().path()) {
         return next.run(request).await;
     }
     carry_out(backend, request, next).await.unwrap_or_else(Problem::into_response)

@@ -9,6 +9,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema as _, ToSchema as _};
 
+use super::idempotency::takes_key;
 use crate::access::session::SECURE_COOKIE;
 use crate::problem::{Problem, ProblemCode, ProblemPlace};
 
@@ -60,7 +61,7 @@ pub(super) fn complete(api: &mut OpenApi) {
     components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer.build()));
     let cookie = ApiKeyValue::with_description(
         SECURE_COOKIE,
-        "`POST /api/v1/session` sets it; by plain HTTP, which only localhost may use, its name is `sexton_session`. A request that          changes something must then come from a page of the server, as `Sec-Fetch-Site` or `Origin` shows.",
+        "`POST /api/v1/session` sets it; by plain HTTP, which only localhost may use, its name is `sexton_session`. A request that changes something must then come from a page of the server, as `Sec-Fetch-Site` or `Origin` shows.",
     );
     components.add_security_scheme(SESSION, SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
     for (name, schema) in [
@@ -71,8 +72,8 @@ pub(super) fn complete(api: &mut OpenApi) {
         components.schemas.insert(name.into_owned(), schema);
     }
     refer_to_rows(components);
-    for item in api.paths.paths.values_mut() {
-        if let Some(post) = &mut item.post {
+    for (path, item) in &mut api.paths.paths {
+        if let Some(post) = item.post.as_mut().filter(|_| takes_key(path)) {
             post.parameters.get_or_insert_default().push(RefOr::T(idempotency_key()));
         }
         for operation in operations(item) {

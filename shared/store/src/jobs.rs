@@ -30,12 +30,11 @@ use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-pub(crate) use expectations::{ExpectationColumns, expectations};
-
 use crate::connection::client_timeout::{WithTimeout, with_client_timeout};
 use crate::error::parse_column;
 use crate::firing::{day_rule, rate};
 use crate::{Store, StoreError};
+pub(crate) use expectations::{ExpectationColumns, expectations};
 
 pub use apply::{
     Applied, Apply, ApplyError, ChangedJob, ExpectedJob, MAX_APPLIED_JOBS, apply, apply_expecting,

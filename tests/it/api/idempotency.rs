@@ -67,43 +67,47 @@ async fn a_client_that_leaves_gets_the_answer_when_it_comes_again() {
     use tokio::io::AsyncWriteExt as _;
     let f = Fixture::new().await;
     let token = f.token("ann", "operator").await;
-    // The job is locked, so that the request waits.
+    f.console.incident("backup", "high", "open", 60).await;
+    let listed = f.get(&token, "/incidents").await.expect(200);
+    let path = format!("/incidents/{}/acknowledge", listed["items"][0]["id"].as_str().unwrap());
+    // Its row is locked, so that the request waits.
     let mut tx = f.console.store().pool().begin().await.unwrap();
-    let lock = "SELECT FROM sexton.jobs WHERE name = 'shop.mail' FOR UPDATE";
-    sqlx::query(lock).execute(&mut *tx).await.unwrap();
+    sqlx::query("SELECT FROM sexton.incidents FOR UPDATE").execute(&mut *tx).await.unwrap();
     let mut stream = tokio::net::TcpStream::connect(f.address).await.unwrap();
-    let body = r#"{"reason": "bank is down"}"#;
+    let body = r#"{"reason": "on it"}"#;
     let request = format!(
-        "POST /api/v1/jobs/shop.mail/pause HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+        "POST /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
          {KEY}\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
+    // On another connection: a transaction sees the sessions as they were when it first looked.
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let pool = f.console.store().pool();
     let waits = async {
-        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut *tx).await.unwrap() == 0 {
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap() == 0 {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(PATIENCE, waits).await.expect("it waits for the lock");
     drop(stream);
-    let again = post(&f, &token, "/jobs/shop.mail/pause", KEY, &json!({"reason": "x"})).await;
-    again.expect(422);
-    let in_flight = f.ask_with(&token, ("POST", "/jobs/shop.mail/pause"), &[KEY], body).await;
+    post(&f, &token, &path, KEY, &json!({"reason": "another"})).await.expect(422);
+    let again = async || f.ask_with(&token, ("POST", &path), &[KEY], body).await;
+    let in_flight = again().await;
     assert_eq!(in_flight.header("retry-after"), Some("1"), "{}", in_flight.body);
     in_flight.expect(409);
     tx.rollback().await.unwrap();
     let answered = async {
         loop {
-            let again = f.ask_with(&token, ("POST", "/jobs/shop.mail/pause"), &[KEY], body).await;
-            if again.status != 409 {
-                return again;
+            let answer = again().await;
+            if answer.status != 409 {
+                return answer;
             }
         }
     };
     let answer = tokio::time::timeout(PATIENCE, answered).await.expect("it goes on");
     assert!(answer.has("idempotent-replayed: true"), "{}", answer.head);
-    assert_eq!(answer.expect(200)["status"], "paused");
+    assert_eq!(answer.expect(200)["acknowledged_by"], "token ann");
 }
 
 #[tokio::test]
