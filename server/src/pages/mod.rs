@@ -4,7 +4,7 @@
 //! need no script; the one script there is replaces what has changed while a page is open. A handler reaches the database only by a
 //! `Visit`, which names the role that it needs.
 //!
-//! A folder for each part of the console; [`shell`] is what they have in common, and depends on none of them.
+//! A folder for each part of the console; `shell` is what they have in common, and depends on none of them.
 
 #![expect(clippy::unused_self, reason = "a template calls methods of its page and its frame")]
 

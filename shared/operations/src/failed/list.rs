@@ -60,7 +60,7 @@ pub async fn page(
     Ok(Page { items, next_cursor })
 }
 
-/// Counts the matches of `filter`, and returns whether the number is exact: at [`MAX_MATCHES`] there may be more.
+/// Counts the matches of `filter`, and returns whether the number is exact: at `MAX_MATCHES` there may be more.
 ///
 /// # Errors
 ///
