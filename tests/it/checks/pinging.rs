@@ -106,7 +106,7 @@ async fn every_form_of_a_ping_is_recorded_and_what_is_none_is_refused() {
         (404, "GET", format!("/ping/{}/other", f.key)),
         (404, "GET", "/ping/sxp_wrong/backup".to_owned()),
         (404, "GET", format!("{by_id}/stop")),
-        (404, "GET", "/".to_owned()),
+        (404, "GET", "/nothing".to_owned()),
         (400, "GET", format!("{by_id}?rid=7")),
         (405, "DELETE", by_id.clone()),
     ] {
