@@ -7,12 +7,14 @@ LOCK TABLE sexton.operator_actions IN SHARE ROW EXCLUSIVE MODE;
 CREATE TABLE sexton.audit_seals (
     position  bigint PRIMARY KEY CHECK (position > 0),
     action_id bigint NOT NULL UNIQUE,
-    hash      bytea NOT NULL CHECK (length(hash) = 32)
+    hash      bytea NOT NULL CHECK (length(hash) = 32),
+    sealed_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE sexton.audit_seals IS 'The chain of the audit: a row for each sealed action, in the order in which they were sealed. Only seal_operator_actions adds, only delete_old_operator_actions removes.';
 COMMENT ON COLUMN sexton.audit_seals.position IS 'Without gaps, from 1; retention removes from the beginning.';
 COMMENT ON COLUMN sexton.audit_seals.action_id IS 'operator_actions.id.';
 COMMENT ON COLUMN sexton.audit_seals.hash IS 'SHA-256 of the hash at the position before, followed by the action''s canonical form.';
+COMMENT ON COLUMN sexton.audit_seals.sealed_at IS 'When it was sealed, by the database''s clock. Retention takes an action with a later time for one of this time.';
 
 CREATE TABLE sexton.audit_unsealed (
     action_id     bigint PRIMARY KEY,
@@ -40,8 +42,8 @@ COMMENT ON COLUMN sexton.audit_chain.hash IS 'The hash there; of position 0: zer
 COMMENT ON COLUMN sexton.audit_chain.sealed_at IS 'When an action was sealed last.';
 COMMENT ON COLUMN sexton.audit_chain.anchor_position IS 'The last position that retention has removed; 0: none.';
 COMMENT ON COLUMN sexton.audit_chain.anchor_hash IS 'The hash there, with which the chain begins now.';
-COMMENT ON COLUMN sexton.audit_chain.older_from IS 'Actions up to this id, of before the chain, are sealed.';
-COMMENT ON COLUMN sexton.audit_chain.older_to IS 'The last action of before the chain.';
+COMMENT ON COLUMN sexton.audit_chain.older_from IS 'Of the actions recorded before the chain began, those up to this id are sealed.';
+COMMENT ON COLUMN sexton.audit_chain.older_to IS 'The last action recorded before the chain began.';
 
 -- With the owner's rights: those who record an action may not write here.
 CREATE FUNCTION sexton.queue_for_sealing() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -61,7 +63,8 @@ SET search_path = pg_catalog, pg_temp AS $$
                '' ORDER BY c.place), 'UTF8')
     FROM unnest(ARRAY[
         a.id::text,
-        CASE WHEN isfinite(a.at) THEN to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') ELSE a.at::text END,
+        CASE WHEN isfinite(a.at) THEN to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+            || CASE WHEN extract(year FROM a.at AT TIME ZONE 'UTC') < 0 THEN ' BC' ELSE '' END ELSE a.at::text END,
         a.actor, a.from_where, a.from_address::text, a.action, a.job_id::text, a.execution_id::text, a.bulk_id::text, a.reason,
         a.before::text, a.after::text]) WITH ORDINALITY AS c (value, place)
 $$;
@@ -79,8 +82,8 @@ DECLARE
 BEGIN
     sealed := 0;
     more := false;
-    -- So that nothing is written while nothing happens.
-    IF NOT EXISTS (SELECT FROM sexton.audit_unsealed)
+    -- So that nothing is written while nothing happens, nor for an action that was removed before it was sealed.
+    IF NOT EXISTS (SELECT FROM sexton.audit_unsealed u JOIN sexton.operator_actions o ON o.id = u.action_id)
         AND NOT EXISTS (SELECT FROM sexton.audit_chain c WHERE c.older_from < c.older_to) THEN
         RETURN;
     END IF;
@@ -114,8 +117,9 @@ BEGIN
         WHERE s.position > beginning AND s.action_id = u.action_id;
     END IF;
     more := sealed = size;
-    UPDATE sexton.audit_chain SET position = chain.position, hash = chain.hash, older_from = chain.older_from,
-        sealed_at = CASE WHEN sealed > 0 THEN clock_timestamp() ELSE sealed_at END;
+    UPDATE sexton.audit_chain c SET position = chain.position, hash = chain.hash, older_from = chain.older_from,
+        sealed_at = CASE WHEN sealed > 0 THEN clock_timestamp() ELSE c.sealed_at END
+    WHERE sealed > 0 OR c.older_from <> chain.older_from;
 END $$;
 
 CREATE OR REPLACE FUNCTION sexton.operator_actions_are_append_only() RETURNS trigger LANGUAGE plpgsql
@@ -130,7 +134,8 @@ CREATE TRIGGER audit_seals_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON se
     FOR EACH STATEMENT EXECUTE FUNCTION sexton.operator_actions_are_append_only();
 
 -- It removes from the beginning of the chain, and leaves the hash of the last position that it removed as the anchor. An action behind
--- a younger one stays until that one is old enough, one that is not sealed stays until it is sealed.
+-- a younger one stays until that one is old enough, one that is not sealed stays until it is sealed. One with a time in the future is
+-- as old as its seal, so that it does not stop retention.
 CREATE OR REPLACE FUNCTION sexton.delete_old_operator_actions(
     older_than timestamptz, behind timestamptz, most integer,
     OUT removed bigint, OUT last_at timestamptz, OUT last_id bigint)
@@ -143,7 +148,9 @@ BEGIN
     removed := 0;
     PERFORM FROM sexton.audit_chain FOR UPDATE;
     WITH oldest AS (
-        SELECT s.position, o.at FROM sexton.audit_seals s LEFT JOIN sexton.operator_actions o ON o.id = s.action_id
+        -- Of a null and a time, least() is the time.
+        SELECT s.position, CASE WHEN o.id IS NOT NULL THEN least(o.at, s.sealed_at) END AS at
+        FROM sexton.audit_seals s LEFT JOIN sexton.operator_actions o ON o.id = s.action_id
         ORDER BY s.position LIMIT most)
     SELECT max(position) INTO anchor FROM oldest
     WHERE at < cut AND position < coalesce((SELECT min(position) FROM oldest WHERE at >= cut), 9223372036854775807);

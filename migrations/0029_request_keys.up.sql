@@ -2,7 +2,7 @@
 SET LOCAL lock_timeout = '3s';
 
 CREATE TABLE sexton.request_keys (
-    caller      text NOT NULL CHECK (length(caller) <= 200),
+    caller      text NOT NULL CHECK (length(caller) <= 250),
     key         text NOT NULL CHECK (key ~ '^[!-~]{1,255}$'),
     request     bytea NOT NULL CHECK (length(request) = 32),
     created_at  timestamptz NOT NULL,

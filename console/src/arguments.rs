@@ -110,7 +110,7 @@ pub enum Command {
     Cron(CronCommand),
     /// Create or upgrade the database schema
     Migrate(Migrate),
-    /// Serve the API, and accept pings of jobs that run elsewhere, until stopped
+    /// Serve the console and the API, and accept pings
     Serve(Serve),
     /// Measure the platform's throughput and latency
     Bench(BenchCommand),

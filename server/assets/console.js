@@ -37,27 +37,41 @@ function isInUse() {
   return writes || document.querySelector("details.action[open]") || document.querySelector("dialog[open]") || !getSelection().isCollapsed;
 }
 
+// At least this long between two fetches of a page, and after one that failed, in milliseconds.
+const PAUSE = 1_000;
+const PAUSE_AFTER_FAILURE = 5_000;
+// Longer than the server takes for a page.
+const FETCH_TIMEOUT = 35_000;
+
 let fetching = false;
 let waiting = false;
 
-// Fetches the page again and changes what differs.
+// Fetches the page again and changes what differs. What is refused leaves the page as it was.
 async function refresh() {
   if (fetching) { waiting = true; return; }
   fetching = true;
+  let pause = PAUSE;
   try {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "error" });
-    if (answer.ok || answer.status === 503) {
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const fresh = page.getElementById("main");
-      if (isNewVersion(page) && !isInUse()) location.reload();
-      else if (fresh) apply(fresh);
-    }
+    const signal = AbortSignal.timeout(FETCH_TIMEOUT);
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "manual", signal });
+    if (answer.type === "opaqueredirect") say("You are not logged in any more: load the page again.");
+    else if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    else throw new Error(`${answer.status}`);
   } catch {
-    // The stream says whether the server is there.
+    waiting = true;
+    pause = PAUSE_AFTER_FAILURE;
   } finally {
-    fetching = false;
-    if (waiting) { waiting = false; refresh(); }
+    setTimeout(() => {
+      fetching = false;
+      if (waiting && !document.hidden) { waiting = false; refresh(); }
+    }, pause);
   }
+}
+
+function show(page) {
+  const fresh = page.getElementById("main");
+  if (isNewVersion(page) && !isInUse()) location.reload();
+  else if (fresh) apply(fresh);
 }
 
 // Whether the server was replaced by a version with another script or style.
@@ -92,34 +106,46 @@ function replace(fresh) {
   Idiomorph.morph(document.getElementById("main"), fresh, { ignoreActiveValue: true });
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   showTimes();
+  addCopyButtons();
 }
 
-// Changes come by one stream; the server polls the database once for all who look.
+// How long a server may stay silent before the page says so, and until the next try where it refuses the stream, in milliseconds.
+const SILENCE = 5_000;
+const NEXT_TRY = 10_000;
+
+// Changes come by one stream; the server polls the database once for all who look. A stream begins with a sign, too: something may have
+// changed between the page and the stream.
 function listen() {
   const topics = document.getElementById("main").dataset.topics;
   if (!topics) return;
-  if (topics === "retry") { setTimeout(() => location.reload(), 5000); return; }
+  if (topics === "retry") { setTimeout(() => location.reload(), PAUSE_AFTER_FAILURE); return; }
   let stream = null;
+  let silence = null;
+  const close = () => { clearTimeout(silence); stream?.close(); stream = null; };
   const open = () => {
+    close();
     stream = new EventSource(`${base}/events?topics=${encodeURIComponent(topics)}`);
-    stream.addEventListener("began", () => say());
-    stream.addEventListener("changed", refresh);
-    stream.addEventListener("resync", () => { say(); refresh(); });
+    stream.addEventListener("open", () => clearTimeout(silence));
+    stream.addEventListener("changed", () => { if (!pending) say(); refresh(); });
     stream.addEventListener("lost", () => say("PostgreSQL does not answer. What you see is as it was; the page follows again by itself."));
+    // A stream ends now and then, and the browser opens another one, except where the server refuses it.
     stream.addEventListener("error", () => {
-      if (stream?.readyState === EventSource.CLOSED) say("The server refuses this page: load it again.");
-      else say("The server does not answer. What you see is as it was; the page follows again by itself.");
+      clearTimeout(silence);
+      const isRefused = stream?.readyState === EventSource.CLOSED;
+      silence = setTimeout(() => {
+        say("The server does not answer. What you see is as it was; the page follows again by itself.");
+        if (isRefused) silence = setTimeout(() => { if (!document.hidden) open(); }, NEXT_TRY);
+      }, SILENCE);
     });
   };
   // A page that nobody sees costs nothing; it is fetched when it is seen again.
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { stream?.close(); stream = null; } else if (!stream) { open(); refresh(); }
-  });
+  document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
   if (!document.hidden) open();
 }
 
 function addCopyButtons() {
   for (const code of document.querySelectorAll(".copy pre")) {
+    if (code.nextElementSibling?.matches("button")) continue;
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "Copy";

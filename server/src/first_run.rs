@@ -29,9 +29,16 @@ async fn announce_once(backend: &Backend, address: SocketAddr, stopping: &Cancel
     loop {
         match set_up::open(backend).await {
             Ok(Some(code)) => {
+                let place = match address.ip() {
+                    // A password takes no plain HTTP over a network.
+                    ip if ip.is_loopback() || ip.is_unspecified() => {
+                        format!("http://localhost:{}/set-up on this machine", address.port())
+                    }
+                    _ => "/set-up by HTTPS".to_owned(),
+                };
                 tracing::warn!(
-                    "nobody can log in yet: run `sexton accounts create NAME --role admin`, or open http://{address}/set-up within \
-                     an hour, with the code {code}"
+                    "nobody can log in yet: run `sexton accounts create NAME --role admin`, or open {place} within an hour, with the \
+                     code {code}"
                 );
                 return;
             }

@@ -1,8 +1,7 @@
 //! `sexton serve`: what Sexton answers over HTTP.
 //!
-//! Level 3 of the workspace, over `operations`: the [`api`] and the [`pages`] of the console, by callers that [`access`] knows, the
-//! [page](set_up_page) that creates the first account, and the [`pings`] of foreign jobs. It needs PostgreSQL; status and doctor look
-//! at RabbitMQ, too, if the settings name it.
+//! Level 3 of the workspace, over `operations`: the [`api`] and the [`pages`] of the console, by callers that [`access`] knows, and the [`pings`] of
+//! foreign jobs. It needs PostgreSQL; status and doctor look at RabbitMQ, too, if the settings name it.
 //!
 //! Every number is limited: connections, the time and length of a head and a body, pings that wait for the database, pings of one check in a
 //! minute. A request that cannot be answered soon gets 503 and when to come again.
@@ -17,5 +16,4 @@ mod probe;
 pub mod problem;
 pub mod program;
 pub mod rate_limit;
-pub mod set_up_page;
 mod timing;

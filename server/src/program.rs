@@ -33,7 +33,6 @@ use crate::pings::recorder::Recorder;
 use crate::pings::routes::{Pings, routes};
 use crate::probe::{agent, probe};
 use crate::rate_limit::RateLimit;
-use crate::set_up_page;
 use crate::timing::timed;
 
 /// How often it says that it accepts pings; after 5 seconds without, nothing counts as missed until it says so again.
@@ -87,7 +86,8 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         .with_local_role(settings.local_role)
         .behind(proxy_settings(&settings))
         .with_requests_per_minute(settings.requests_per_minute);
-    let hub = Hub::start(open_store(&settings, 1, Some(READ_TIMEOUT))?, lifecycle.soft());
+    let hub = Hub::new(lifecycle.soft());
+    let polled = open_store(&settings, 1, Some(READ_TIMEOUT))?;
     let (recorder, written) = Recorder::start(&store);
     let pings_per_minute = settings.pings_per_minute;
     let limit = Arc::new(RateLimit::new(pings_per_minute, MINUTE, pings_per_minute));
@@ -98,9 +98,8 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let examiner = Examiner::new(settings.doctor.clone(), &settings.instance);
     let router = Router::new()
         .merge(routes(pings))
-        .merge(set_up_page::routes(backend.clone()))
         .merge(api::routes_with(backend.clone(), examiner))
-        .merge(pages::routes(backend.clone(), "", hub))
+        .merge(pages::routes(backend.clone(), "", hub.clone()))
         .fallback(not_found)
         .layer(timing);
     let service = TowerToHyperService::new(router);
@@ -112,6 +111,7 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         Ok::<_, std::convert::Infallible>(())
     });
     lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
+    lifecycle.spawn("console poller", hub.run(polled));
     lifecycle.spawn("first run", announce(backend, bound, lifecycle.soft()));
     tracing::info!(serve.address = %bound, "the console is at http://{bound}/, the API at http://{bound}{BASE_PATH}, and pings are accepted at http://{bound}/ping/");
     let ended = lifecycle.run_until_stopped(signals).await;

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise, in its helpers too")]
 
-use std::io::Write as _;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -69,8 +68,7 @@ async fn a_worker_runs_what_a_service_of_each_language_enqueued() {
         let is_shown = has("enqueued") && has("succeeded");
         assert!(is_shown || has("not shown"), "{language}:\n{stdout}");
         if !is_shown {
-            let line = format!("NOT TESTED: make demo-clients for {language}\n");
-            std::io::stderr().write_all(line.as_bytes()).unwrap();
+            sexton_tests::untested::report_untested(&format!("make demo-clients for {language}"));
         }
     }
 }

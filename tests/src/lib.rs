@@ -18,6 +18,7 @@
 //! - [`relaying`] takes the tickets that the relay would take.
 //! - [`retention`] removes old rows without the pruner's pauses.
 //! - [`soak`] is `make soak`: a steady load, and a verdict on what grows.
+//! - [`untested`] reports what a machine cannot test.
 //! - [`virtual_host`] gives a test a part of a RabbitMQ to set policies in.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` makes it
 //!   usable on the command line: it runs a command, such as `cargo test`, with both servers in its
@@ -44,4 +45,5 @@ pub mod simulation;
 pub use sexton_servers as servers;
 pub mod soak;
 pub mod torture;
+pub mod untested;
 pub mod virtual_host;

@@ -1,4 +1,4 @@
-//! `sexton serve`: accepts pings of foreign jobs.
+//! `sexton serve`: the console, the API, and pings of foreign jobs.
 
 use clap::Args;
 use sexton_server::program::run_server;

@@ -5,9 +5,9 @@
 use std::net::IpAddr;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::header::{HOST, HeaderName};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap};
 use sexton_model::access::Role;
 use sexton_model::network::Network;
 use sexton_service::http_server::Peer;
@@ -46,7 +46,7 @@ pub struct Client {
     pub address: IpAddr,
     /// Whether it came by HTTPS.
     pub is_secure: bool,
-    /// Whether it was sent to a name of this machine, so that no network carries it.
+    /// Whether it was sent to a name of this machine, and by no proxy, so that no network carries it.
     pub is_to_this_machine: bool,
     /// Whether a trusted proxy sent it.
     pub is_from_proxy: bool,
@@ -54,8 +54,9 @@ pub struct Client {
 
 impl Client {
     /// Reads it from the head of a request; `None`: nobody knows the connection.
-    pub fn of(extensions: &Extensions, headers: &HeaderMap, backend: &Backend) -> Option<Self> {
-        let peer = extensions.get::<Peer>()?.0.ip().to_canonical();
+    pub fn of(parts: &Parts, backend: &Backend) -> Option<Self> {
+        let headers = &parts.headers;
+        let peer = parts.extensions.get::<Peer>()?.0.ip().to_canonical();
         let proxies = backend.proxies();
         let is_from_proxy = proxies.trusts(peer);
         let address = if is_from_proxy { forwarded_for(peer, headers, proxies) } else { peer };
@@ -65,9 +66,15 @@ impl Client {
         Some(Self {
             address,
             is_secure: proxies.is_behind_tls || is_forwarded_https,
-            is_to_this_machine: host.is_some_and(local::names_this_machine),
+            is_to_this_machine: host.is_some_and(local::names_this_machine)
+                && !local::is_by_proxy(parts.version, headers),
             is_from_proxy,
         })
+    }
+
+    /// Returns whether nobody on the way can read a password.
+    pub const fn may_send_passwords(&self) -> bool {
+        self.is_secure || self.is_to_this_machine
     }
 }
 
@@ -75,7 +82,7 @@ impl FromRequestParts<Backend> for Client {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, Problem> {
-        Self::of(&parts.extensions, &parts.headers, backend)
+        Self::of(parts, backend)
             .ok_or_else(|| Problem::unavailable("the server does not know where this comes from"))
     }
 }

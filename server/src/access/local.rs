@@ -12,9 +12,8 @@ const PROXY_HEADERS: [HeaderName; 3] =
     [FORWARDED, HeaderName::from_static("via"), HeaderName::from_static("x-real-ip")];
 const PROXY_PREFIX: &str = "x-forwarded-";
 
-/// Returns whether a request was made on this machine, and by nobody else's page: neither by a proxy that says so, nor under a name that
-/// leads here (DNS rebinding), nor by a page of another site. Proxies that say nothing mostly speak HTTP/1.0, which no browser does; one that
-/// forwards bytes looks like a local client.
+/// Returns whether a request was made on this machine, and by nobody else's page: neither by a proxy, nor under a name that
+/// leads here (DNS rebinding), nor by a page of another site.
 pub(super) fn is_local(peer: IpAddr, version: Version, headers: &HeaderMap) -> bool {
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST);
@@ -25,13 +24,19 @@ pub(super) fn is_local(peer: IpAddr, version: Version, headers: &HeaderMap) -> b
         origin.is_some() && origin == host
     });
     peer.to_canonical().is_loopback()
-        && version != Version::HTTP_10
-        && !PROXY_HEADERS.iter().any(|name| headers.contains_key(name))
-        && !headers.keys().any(|name| name.as_str().starts_with(PROXY_PREFIX))
+        && !is_by_proxy(version, headers)
         && headers.get_all(HOST).iter().count() == 1
         && host.is_some_and(names_this_machine)
         && is_same_site
         && is_same_origin
+}
+
+/// Returns whether a proxy sends a request, as far as that shows. Proxies that say nothing mostly speak HTTP/1.0, which no browser does; one
+/// that forwards bytes looks like a client.
+pub(super) fn is_by_proxy(version: Version, headers: &HeaderMap) -> bool {
+    version == Version::HTTP_10
+        || PROXY_HEADERS.iter().any(|name| headers.contains_key(name))
+        || headers.keys().any(|name| name.as_str().starts_with(PROXY_PREFIX))
 }
 
 /// Whether `host`, with a port or not, can name no other machine.

@@ -250,7 +250,7 @@ impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, Problem> {
-        let client = Client::of(&parts.extensions, &parts.headers, backend);
+        let client = Client::of(parts, backend);
         let caller = match parts.extensions.get::<Identified>() {
             Some(Identified(caller)) => caller.clone(),
             None => identify_once(parts, client.as_ref(), backend).await?,

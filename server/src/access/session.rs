@@ -10,8 +10,9 @@ use axum::http::header::{COOKIE, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponseParts, ResponseParts};
 use sexton_model::access::SESSION_LIFETIME;
-use sexton_operations::accounts::{self, LogInError};
+use sexton_operations::accounts::{self, LogInError, StartedSession};
 use sexton_operations::passwords::Password;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::client::Client;
@@ -22,6 +23,9 @@ use crate::problem::{Problem, ProblemCode, retry_seconds};
 pub const SECURE_COOKIE: &str = "__Host-sexton_session";
 /// The cookie by HTTP, to a name of this machine.
 pub const PLAIN_COOKIE: &str = "sexton_session";
+
+/// Log-ins at the same time; more are refused. Their reads share the connections by which everybody else is known.
+static LOG_INS: Semaphore = Semaphore::const_new(16);
 
 /// Why a log-in was refused or failed. The texts are for the person who logs in.
 #[derive(Debug, thiserror::Error)]
@@ -96,9 +100,13 @@ pub async fn log_in(
     name: &str,
     password: &Password,
 ) -> Result<SetCookie, LogInRefusal> {
-    if !client.is_secure && !client.is_to_this_machine {
+    if !client.may_send_passwords() {
         return Err(LogInRefusal::NotSecure);
     }
+    let Ok(_place) = LOG_INS.try_acquire() else {
+        let detail = "too many people log in at the same time";
+        return Err(LogInRefusal::Failed(Problem::unavailable(detail)));
+    };
     let attempts = backend.attempts();
     attempts.begin(name, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
     let place = format!("console {}", client.address);
@@ -111,7 +119,10 @@ pub async fn log_in(
         // Without the name, which may be a password that was typed into the wrong field.
         tracing::warn!(client.address = %client.address, "a log-in failed");
     }
-    let started = started.map_err(refusal)?;
+    begin(client, &started.map_err(refusal)?)
+}
+
+fn begin(client: &Client, started: &StartedSession) -> Result<SetCookie, LogInRefusal> {
     SetCookie::new(client.is_secure, &started.secret, SESSION_LIFETIME.num_seconds())
         .map_err(LogInRefusal::Failed)
 }
@@ -148,8 +159,7 @@ pub async fn replace_password<P>(
     if !matches!(replaced, Err(LogInError::Wrong)) {
         attempts.forgive(name, client.address);
     }
-    replaced.map_err(refusal)?;
-    log_in(backend, client, name, new).await
+    begin(client, &replaced.map_err(refusal)?)
 }
 
 /// Ends the session of a request, if it has one, and removes its cookie.

@@ -108,7 +108,7 @@ pub async fn create_admin(
     name: &str,
     password: &Password,
 ) -> Result<(), SetUpRefusal> {
-    if !client.is_secure && !client.is_to_this_machine {
+    if !client.may_send_passwords() {
         return Err(LogInRefusal::NotSecure.into());
     }
     if !is_open(backend).await? {

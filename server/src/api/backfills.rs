@@ -4,7 +4,6 @@ use axum::Json;
 use serde::Deserialize;
 use sexton_model::rate::Rate;
 use sexton_model::zone::Zone;
-use sexton_operations::error::Conflict;
 use sexton_operations::job_names;
 use sexton_operations::jobs::backfill::{BackfillReport, BackfillRequest};
 use sexton_store::status;
@@ -39,7 +38,7 @@ pub struct BackfillJob {
 
 /// Runs the past firings of a range that have no execution, by the schedule's own keys: none runs twice.
 ///
-/// With `dry_run` it says what would run. Sent again after 503, it goes on where it ended.
+/// With `dry_run` it says what would run. Sent again after 503 without its `Idempotency-Key`, or with a new one, it goes on where it ended.
 #[utoipa::path(post, path = "/jobs/{name}/backfills", tag = "jobs", operation_id = "backfill_job",
     extensions(("x-role" = json!("operator"))),
     params(("name" = String, Path, description = "The job's name.")), request_body = BackfillJob,
@@ -73,16 +72,9 @@ pub async fn backfill(
     let in_body = |error| Problem::from(error).in_body(&[]);
     let range =
         backfill.read(&job, status::clock(&store).await?).map_err(|error| in_body(error.into()))?;
-    let preview = range.preview(&store, allowed.actor()).await.map_err(in_body)?;
     if request.dry_run {
+        let preview = range.preview(&store, allowed.actor()).await.map_err(in_body)?;
         return Ok(Json(range.report(preview, true)));
-    }
-    if preview.made == 0 {
-        let text = format!(
-            "nothing to backfill: the range has {} firings, all with an execution",
-            preview.known
-        );
-        return Err(Conflict::Other(text).into());
     }
     let done = range.run(&store, allowed.actor()).await.map_err(in_body)?;
     Ok(Json(range.report(done, false)))

@@ -41,10 +41,10 @@ pub struct BulkRequest {
     previewed_at: Option<DateTime<Utc>>,
     /// How many the preview has counted; if that is no longer so, nothing is done.
     count: Option<u64>,
-    /// Of a requeue: so many first; the others follow when all of these have ended well.
+    /// Of a requeue: the number of executions to requeue first; the others follow when all of these have succeeded.
     #[schema(minimum = 1, maximum = 1000)]
     canary: Option<u32>,
-    /// At most so many per time, such as `50/s`, `10/m` or `1000/h`; as fast as the platform can if absent.
+    /// Highest rate, such as `50/s`, `10/m` or `1000/h`; as fast as the platform can if absent.
     rate: Option<String>,
     /// Of a requeue: the pool to requeue to; each to its own if absent.
     pool: Option<String>,

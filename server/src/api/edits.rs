@@ -3,13 +3,13 @@
 use axum::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::id::AttemptNumber;
 use sexton_model::params::check;
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
-use sexton_operations::bulks::verified_requeue;
+use sexton_operations::bulks::verified_requeue::{EditOutcome, edit_and_requeue};
 use sexton_operations::failed::changes::Change;
-use sexton_operations::failed::edit::{Difference, EditOptions, EditTarget, Edited};
+use sexton_operations::failed::edit::{Difference, EditOptions, EditTarget};
 use sexton_operations::failed::masked::{masked_places, merge};
 use sexton_operations::params_schemas::{ParamsSchemas, SchemaMismatch};
 use sexton_store::Store;
@@ -73,7 +73,7 @@ pub struct EditedFailure {
     pool: Option<String>,
     /// Of a dry run: where the new params do not fit what workers say of the task. Otherwise such an edit is refused.
     schema_mismatches: Vec<SchemaMismatch>,
-    /// What could not be checked, in words.
+    /// What could not be checked or done, in words.
     notes: Vec<String>,
     /// The bulk that runs the verify task of its job, and requeues it if its effect has not happened.
     bulk: Option<i64>,
@@ -120,15 +120,14 @@ pub async fn edit(
         return Err(Problem::several(places.collect()));
     }
     let by = (allowed.actor(), request.reason.as_str());
-    match target.apply(&store, &params, &difference, by).await? {
-        Edited::ToVerify { id, attempt } => {
-            let by = (allowed.actor(), Some(request.reason.as_str()));
-            let ids: [ExecutionId; 1] = [id];
-            let bulk = verified_requeue::requeue(&store, &ids, Some(attempt), None, by).await?;
-            answer.bulk = Some(bulk);
+    match edit_and_requeue(&store, &target, &params, &difference, by).await? {
+        EditOutcome::Verifying(bulk) => answer.bulk = Some(bulk),
+        EditOutcome::NotRequeued(error) => {
+            let detail = Problem::from(error).detail;
+            answer.notes.push(format!("It is edited, but not requeued: {detail}"));
         }
-        Edited::Done if request.requeue => answer.state = State::Pending,
-        Edited::Done => {}
+        EditOutcome::Done if request.requeue => answer.state = State::Pending,
+        EditOutcome::Done => {}
     }
     Ok(Json(answer))
 }

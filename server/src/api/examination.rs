@@ -28,10 +28,10 @@ use crate::problem::{Problem, ProblemCode};
 
 /// How long an answer about the state serves.
 const STATUS_AGE: Duration = Duration::from_secs(5);
-/// How long an answer of the doctor serves, who asks both servers a hundred questions.
+/// How long a doctor's answer is reused; each takes about a hundred queries.
 const DOCTOR_AGE: Duration = Duration::from_secs(15);
-/// Time limit of an examination.
-const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(45);
+/// Time limit of an examination: less than that of a request, so that its answer is kept for the next one.
+const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(55);
 /// The application's name in PostgreSQL's list of connections.
 const APPLICATION_NAME: &str = "sexton serve: doctor";
 

@@ -1,10 +1,8 @@
 //! `Idempotency-Key`: a POST that is sent again with its key is not carried out again.
 //!
-//! The key is claimed before the request is carried out, and its answer is kept afterwards. The work goes on if the client leaves meanwhile, so
-//! that a client who sends the request again gets the answer. A request that was refused frees its key: it has changed nothing. After a
-//! failure of the server nobody knows whether it was carried out, and the key says so.
-
-use std::sync::Arc;
+//! The key is claimed before the request is carried out, and its answer is kept afterwards. From the claim on the work goes on if the client
+//! leaves, so that a client who sends the request again gets the answer. A request that was refused frees its key: it has changed nothing. After
+//! a failure of the server nobody knows whether it was carried out, and the key says so.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Request, State};
@@ -34,19 +32,19 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEPT_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
 /// Requests with keys that are carried out at the same time, those whose clients have left among them.
 static KEYED: Semaphore = Semaphore::const_new(32);
-/// After this nobody waits for the answer any more.
-const IN_FLIGHT_MS: i64 = 90_000;
+/// After this a request without an answer gets none: the claim of its key has taken 40 s at most, its work [`REQUEST_TIMEOUT`], and the
+/// record of its answer 40 s. The database's answers are waited for no longer, and the rest is for the steps between.
+const IN_FLIGHT_MS: i64 = 150_000;
 
 /// Marks an answer with a secret, which is stored nowhere.
 #[derive(Clone, Copy, Debug)]
 pub struct NotKept;
 
-/// A key, and what is needed to record its answer.
-#[derive(Clone)]
-struct Claimed {
+/// A key, and what is needed to claim it and to record its answer.
+struct KeyedRequest {
     store: Store,
-    caller: Arc<str>,
-    key: Arc<str>,
+    caller: String,
+    key: String,
     request: [u8; SHA256_BYTES],
 }
 
@@ -57,9 +55,11 @@ pub(super) fn takes_key(path: &str) -> bool {
 
 /// Carries a request out, unless it was carried out before with the same key.
 pub(super) async fn once(State(backend): State<Backend>, request: Request, next: Next) -> Response {
-    let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
-    if request.method() != Method::POST || !has_key || !takes_key(request.uri().path()) {
+    if request.method() != Method::POST || !request.headers().contains_key(IDEMPOTENCY_KEY) {
         return next.run(request).await;
+    }
+    if !takes_key(request.uri().path()) {
+        return wrong_key("requests with a password take no key").into_response();
     }
     carry_out(backend, request, next).await.unwrap_or_else(Problem::into_response)
 }
@@ -72,37 +72,46 @@ async fn carry_out(backend: Backend, request: Request, next: Next) -> Result<Res
         let detail = "the body is longer than 4 MiB, or did not arrive";
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::Invalid, detail)
     })?;
-    let claimed = Claimed {
+    let keyed = KeyedRequest {
         store: allowed.writes(),
-        caller: allowed.caller().name.as_str().into(),
-        key: key.into(),
+        caller: allowed.caller().name.clone(),
+        key,
         request: hash(&parts, &bytes),
     };
-    match claim(&claimed.store, claimed.as_key()).await? {
-        KeyClaim::New => {}
-        KeyClaim::Finished(answer) => return replay(answer),
-        KeyClaim::Unfinished { age_ms } => return Ok(unfinished(age_ms)),
-        KeyClaim::OtherRequest | KeyClaim::TooMany => return Err(other_request()),
-    }
+    // Before the claim: a client that leaves while it waits has claimed nothing. The semaphore is never closed.
+    let turn = KEYED.acquire().await;
+    let request = Request::from_parts(parts, Body::from(bytes));
     let work = tokio::spawn(async move {
-        // It is never closed.
-        let _turn = KEYED.acquire().await;
-        let request = Request::from_parts(parts, Body::from(bytes));
-        let answered = timeout(REQUEST_TIMEOUT, next.run(request)).await;
-        let response = answered.unwrap_or_else(|_| {
-            let detail = "the request took more than 60 s; whether it changed anything is unknown";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail)
-                .into_response()
-        });
-        record(&claimed, response).await
+        let _turn = turn;
+        claim_and_answer(&keyed, request, next).await
     });
-    work.await.map_err(|_| {
+    work.await.unwrap_or_else(|_| {
         let detail = "the request was cut short; whether it changed anything is unknown";
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Internal, detail)
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Internal, detail))
     })
 }
 
-impl Claimed {
+/// Claims the key, and answers: if it is new, by carrying the request out.
+async fn claim_and_answer(
+    keyed: &KeyedRequest,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    match claim(&keyed.store, keyed.as_key()).await? {
+        KeyClaim::New => {}
+        KeyClaim::Finished(answer) => return replay(answer),
+        KeyClaim::Unfinished { age_ms } => return Ok(unfinished(age_ms)),
+        KeyClaim::OtherRequest => return Err(other_request()),
+    }
+    let answered = timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    let response = answered.unwrap_or_else(|_| {
+        let detail = "the request took more than 60 s; whether it changed anything is unknown";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail).into_response()
+    });
+    Ok(record(keyed, response).await)
+}
+
+impl KeyedRequest {
     fn as_key(&self) -> RequestKey<'_> {
         RequestKey { caller: &self.caller, key: &self.key, request: &self.request }
     }
@@ -112,15 +121,24 @@ fn read_key(headers: &HeaderMap) -> Result<String, Problem> {
     let mut all = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = all.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
     if all.next().is_some() {
-        return Err(Problem::invalid(ProblemPlace {
-            pointer: None,
-            parameter: Some("Idempotency-Key".to_owned()),
-            line: None,
-            detail: "is there twice".to_owned(),
-        }));
+        return Err(wrong_key("is there twice"));
     }
     check_key(key)?;
     Ok(key.to_owned())
+}
+
+/// 400, with the header as the place.
+fn wrong_key(detail: &str) -> Problem {
+    Problem::invalid(place_of_key(detail))
+}
+
+fn place_of_key(detail: &str) -> ProblemPlace {
+    ProblemPlace {
+        pointer: None,
+        parameter: Some("Idempotency-Key".to_owned()),
+        line: None,
+        detail: detail.to_owned(),
+    }
 }
 
 /// What makes two requests the same: where they go, on which condition, and what they bring.
@@ -132,15 +150,15 @@ fn hash(parts: &Parts, body: &Bytes) -> [u8; SHA256_BYTES] {
 }
 
 /// Records what became of a request.
-async fn record(claimed: &Claimed, response: Response) -> Response {
+async fn record(keyed: &KeyedRequest, response: Response) -> Response {
     let status = response.status();
     let (response, recorded) = if status.is_success() {
-        keep(claimed, response).await
+        keep(keyed, response).await
     } else if status.is_server_error() {
         let unknown = KeptAnswer { status: status.as_u16(), headers: Value::Null, body: None };
-        (response, finish(&claimed.store, claimed.as_key(), &unknown).await)
+        (response, finish(&keyed.store, keyed.as_key(), &unknown).await)
     } else {
-        (response, release(&claimed.store, claimed.as_key()).await)
+        (response, release(&keyed.store, keyed.as_key()).await)
     };
     if let Err(error) = recorded {
         tracing::warn!("the answer to a request with an Idempotency-Key was not recorded: {error}");
@@ -149,7 +167,7 @@ async fn record(claimed: &Claimed, response: Response) -> Response {
 }
 
 async fn keep(
-    claimed: &Claimed,
+    keyed: &KeyedRequest,
     response: Response,
 ) -> (Response, Result<(), sexton_operations::error::OperationError>) {
     let is_secret = response.extensions().get::<NotKept>().is_some();
@@ -169,7 +187,7 @@ async fn keep(
         headers: Value::Object(headers),
         body: is_kept.then(|| bytes.to_vec()),
     };
-    let recorded = finish(&claimed.store, claimed.as_key(), &answer).await;
+    let recorded = finish(&keyed.store, keyed.as_key(), &answer).await;
     (Response::from_parts(parts, Body::from(bytes)), recorded)
 }
 
@@ -219,13 +237,8 @@ fn unfinished(age_ms: i64) -> Response {
 }
 
 fn other_request() -> Problem {
-    let detail = "the key stands for another request; take a new key for each request".to_owned();
-    let place = ProblemPlace {
-        pointer: None,
-        parameter: Some("Idempotency-Key".to_owned()),
-        line: None,
-        detail: detail.clone(),
-    };
+    let detail = "the key stands for another request; take a new key for each request";
+    let errors = vec![place_of_key(detail)];
     let status = StatusCode::UNPROCESSABLE_ENTITY;
-    Problem { errors: vec![place], ..Problem::new(status, ProblemCode::Invalid, detail) }
+    Problem { errors, ..Problem::new(status, ProblemCode::Invalid, detail) }
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sexton_model::jobs_file::Problem as FieldProblem;
 use sexton_operations::error::{InvalidRequest, OperationError};
-use sexton_operations::job_names;
 use sexton_operations::jobs::apply::{AppliedJobs, ExpectedJob, apply_expecting};
 use sexton_operations::jobs::definitions::read_definition;
 use sexton_operations::jobs::files::JobsFiles;
@@ -113,11 +112,11 @@ pub(super) async fn write(
         other => other.into(),
     })?;
     let name = files.specs.first().map_or("", |spec| spec.name.as_str());
-    let revision = match job_names::find(&store, name).await {
-        Ok(job) => job.revision,
-        // It would be created.
-        Err(OperationError::NotFound(_)) if dry_run => 1,
-        Err(error) => return Err(error.into()),
+    // As it was written, and not read again: somebody else's change of this moment is none that the sender has seen.
+    let revision = match expected {
+        ExpectedJob::Absent => 1,
+        ExpectedJob::Revision(seen) if dry_run || applied.changed.is_empty() => seen,
+        ExpectedJob::Revision(seen) => seen + 1,
     };
     let place = HeaderValue::try_from(format!("{BASE_PATH}/jobs/{name}"));
     let place = place.unwrap_or(HeaderValue::from_static(BASE_PATH));

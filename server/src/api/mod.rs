@@ -68,6 +68,8 @@ use crate::problem::{Problem, ProblemCode};
 pub const BASE_PATH: &str = "/api/v1";
 /// Longest body.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Longest body of people whom nobody knows yet.
+const MAX_LOG_IN_BYTES: usize = 8 * 1024;
 /// Longest time of a request, that of a body included.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// Requests that are answered at the same time; others wait. A page of large params may have tens of megabytes.
@@ -77,10 +79,12 @@ const NO_REFERRER: (HeaderName, HeaderValue) =
 
 /// Returns the routes, and their description.
 fn described() -> (Router<Backend>, OpenApi) {
+    let strangers = OpenApiRouter::new()
+        .routes(routes!(session::log_in, session::log_out))
+        .layer(DefaultBodyLimit::max(MAX_LOG_IN_BYTES));
     let api = OpenApiRouter::new()
         .routes(routes!(me::show))
         .routes(routes!(me::replace_password))
-        .routes(routes!(session::log_in, session::log_out))
         .routes(routes!(accounts::list, accounts::create))
         .routes(routes!(accounts::set_password))
         .routes(routes!(accounts::set_role))
@@ -153,7 +157,8 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(unknown_messages::restore))
         .routes(routes!(examination::show_status))
         .routes(routes!(examination::show_doctor))
-        .routes(routes!(platform::list_actions));
+        .routes(routes!(platform::list_actions))
+        .merge(strangers);
     let (router, mut description) = OpenApiRouter::new().nest(BASE_PATH, api).split_for_parts();
     openapi::complete(&mut description);
     (router, description)
@@ -192,9 +197,11 @@ pub fn routes_with(backend: Backend, examiner: Examiner) -> Router {
 
 /// Limits the number of requests at the same time and the time of each, and forbids everybody on the way to keep or to guess at its answer.
 async fn guarded(request: Request, next: Next) -> Response {
+    // The slow log-ins of strangers would take all turns; the others are known before a body is read.
+    let is_log_in = request.uri().path() == format!("{BASE_PATH}{}", session::PATH);
     let answering = async {
         // It is never closed.
-        let _turn = TURNS.acquire().await;
+        let _turn = if is_log_in { None } else { TURNS.acquire().await.ok() };
         next.run(request).await
     };
     let answered = timeout(REQUEST_TIMEOUT, answering).await;

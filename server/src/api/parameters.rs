@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for PageSize {
 /// Longest reason, in bytes.
 const MAX_REASON_BYTES: usize = 2_000;
 
-/// Reads a reason that need not be given.
+/// Reads a reason that need not be given, without blanks around it; nothing but blanks is none.
 pub fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     if text.as_ref().is_some_and(|text| text.len() > MAX_REASON_BYTES || text.contains('\0')) {
@@ -48,16 +48,13 @@ pub fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Strin
             "a reason has at most {MAX_REASON_BYTES} bytes, none of them U+0000"
         )));
     }
-    Ok(text)
+    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
 /// Reads a reason that must be given.
 pub fn required_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = reason(deserializer)?.unwrap_or_default();
-    if text.trim().is_empty() {
-        return Err(de::Error::custom("is empty: those who read it must learn why"));
-    }
-    Ok(text)
+    let missing = || de::Error::custom("is empty: those who read it must learn why");
+    reason(deserializer)?.ok_or_else(missing)
 }
 
 /// A reason, in the query.

@@ -13,6 +13,9 @@ use crate::access::session::{self, SetCookie};
 use crate::access::{Allowed, Backend, CallerKind, Viewer};
 use crate::problem::{Problem, ProblemCode};
 
+/// Where people log in and out.
+pub(super) const PATH: &str = "/session";
+
 /// An account that logs in.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

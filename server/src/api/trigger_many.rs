@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::extract::{Body, Path};
+use super::problem_of_field;
 use crate::access::{Allowed, Operator};
 use crate::problem::{Problem, ProblemPlace};
 
@@ -61,10 +62,11 @@ pub async fn trigger_jobs(
     allowed: Allowed<Operator>,
     Body(TriggerJobs { jobs, key, reason }): Body<TriggerJobs>,
 ) -> Result<Json<TriggeredJobs>, Problem> {
-    let mut places = Vec::new();
     if !(1..=MAX_JOBS).contains(&jobs.len()) {
-        places.push(ProblemPlace::at("/jobs", format!("must have 1 to {MAX_JOBS} names")));
+        let detail = format!("must have 1 to {MAX_JOBS} names");
+        return Err(problem_of_field("/jobs", &detail));
     }
+    let mut places = Vec::new();
     for (index, name) in jobs.iter().enumerate() {
         if jobs[..index].contains(name) {
             places.push(ProblemPlace::at(format!("/jobs/{index}"), "is there twice"));
@@ -145,7 +147,7 @@ pub struct TriggeredEach {
 
 /// Triggers an execution of a job for each of many keys: all are checked before the first one is triggered.
 ///
-/// Sent again after 503, it triggers the others.
+/// Sent again after 503 without its `Idempotency-Key`, or with a new one, it triggers the others.
 #[utoipa::path(post, path = "/jobs/{name}/trigger-each", tag = "jobs", operation_id = "trigger_each",
     extensions(("x-role" = json!("operator"))),
     params(("name" = String, Path, description = "The job's name.")), request_body = TriggerEach,

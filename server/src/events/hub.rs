@@ -1,6 +1,7 @@
 //! One poller for everybody who listens: how many do costs the database nothing.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,11 +14,11 @@ use uuid::Uuid;
 
 use super::topic::Topic;
 
-/// How often the database is asked while somebody listens.
+/// How often the poller reads the database while somebody listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// How often [`Topic::Time`] changes.
 const TIME_INTERVAL: Duration = Duration::from_secs(10);
-/// The most executions that are looked at at the same time; of others, streams hear every ten seconds.
+/// The most executions that are looked at at the same time; of others, streams have a sign every ten seconds.
 const MAX_EXECUTIONS: usize = 1_000;
 
 /// A reading of the database.
@@ -40,14 +41,19 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts the poller, which ends, with all streams, when `stopping` is cancelled. It asks nothing while nobody listens.
-    pub fn start(store: Store, stopping: CancellationToken) -> Self {
-        let hub = Self { readings: watch::Sender::default(), executions: Arc::default(), stopping };
-        let polling = hub.clone();
-        tokio::spawn(async move {
-            polling.stopping.clone().run_until_cancelled(polling.poll(store)).await;
-        });
-        hub
+    /// Makes one whose streams end when `stopping` is cancelled. They hear nothing unless [`Self::run`] runs.
+    pub fn new(stopping: CancellationToken) -> Self {
+        Self { readings: watch::Sender::default(), executions: Arc::default(), stopping }
+    }
+
+    /// Polls until `stopping` is cancelled; reads nothing while nobody listens.
+    ///
+    /// # Errors
+    ///
+    /// None: a database that does not answer is a reading, too.
+    pub async fn run(self, store: Store) -> Result<(), Infallible> {
+        self.stopping.clone().run_until_cancelled(self.poll(store)).await;
+        Ok(())
     }
 
     /// Begins to listen.
@@ -69,7 +75,7 @@ impl Hub {
         }
     }
 
-    async fn poll(self, store: Store) {
+    async fn poll(&self, store: Store) {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut time_began = Instant::now();
@@ -98,7 +104,7 @@ impl Hub {
     }
 }
 
-/// Hears of changes.
+/// Waits for changes of its topics.
 #[derive(Debug)]
 pub struct Listener {
     topics: Vec<Topic>,
@@ -109,48 +115,44 @@ pub struct Listener {
     stopping: CancellationToken,
 }
 
-/// What a listener hears.
+/// What a stream says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heard {
-    /// It listens from now on; what changed before it does not know.
-    Began,
-    /// One of its topics has changed.
+pub enum Sign {
+    /// One of its topics has changed, or may have: it begins with this, and the database answers again with this.
     Changed,
     /// The database does not answer.
     Lost,
-    /// It answers again.
-    Found,
 }
 
 impl Listener {
-    /// Waits for the next thing to hear; `None`: the server ends.
-    pub async fn hear(&mut self) -> Option<Heard> {
+    /// Waits for the next sign; `None`: the server ends.
+    pub async fn next(&mut self) -> Option<Sign> {
         loop {
             self.stopping.run_until_cancelled(self.readings.changed()).await?.ok()?;
             let reading = self.readings.borrow_and_update().clone();
-            let Some(last) = self.last.replace(reading.clone()) else {
-                if !reading.is_fresh {
-                    return Some(Heard::Lost);
+            let last = self.last.replace(reading.clone());
+            let was_fresh = last.as_ref().is_none_or(|last| last.is_fresh);
+            if !reading.is_fresh {
+                if was_fresh {
+                    return Some(Sign::Lost);
                 }
-                return Some(Heard::Began);
-            };
-            match (last.is_fresh, reading.is_fresh) {
-                (true, false) => return Some(Heard::Lost),
-                (false, true) => return Some(Heard::Found),
-                (false, false) => continue,
-                (true, true) => {}
-            }
-            let passed = reading.time != last.time;
-            let changed = |topic: &Topic| match topic {
-                Topic::Time => passed,
-                // One beyond the limit is looked at every ten seconds.
-                Topic::Execution(id) if !reading.changes.of_execution.contains_key(id) => passed,
-                topic => topic.has_changed(&last.changes, &reading.changes),
-            };
-            if self.topics.iter().any(changed) {
-                return Some(Heard::Changed);
+            } else if !was_fresh || self.has_changed(last.as_ref(), &reading) {
+                return Some(Sign::Changed);
             }
         }
+    }
+
+    fn has_changed(&self, last: Option<&Reading>, reading: &Reading) -> bool {
+        let Some(last) = last else { return true };
+        let has_time_passed = reading.time != last.time;
+        self.topics.iter().any(|topic| match topic {
+            Topic::Time => has_time_passed,
+            // One beyond the limit is looked at every ten seconds.
+            Topic::Execution(id) if !reading.changes.of_execution.contains_key(id) => {
+                has_time_passed
+            }
+            topic => topic.has_changed(&last.changes, &reading.changes),
+        })
     }
 }
 

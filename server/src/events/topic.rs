@@ -1,4 +1,4 @@
-//! What a page wants to hear of.
+//! What a page follows.
 
 use sexton_operations::changes::Changes;
 use uuid::Uuid;

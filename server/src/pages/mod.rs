@@ -27,7 +27,7 @@ mod shell;
 mod workers;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 
 pub use self::shell::guard::CONTENT_SECURITY_POLICY;
@@ -44,7 +44,6 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(failed::routes())
         .merge(executions::routes())
         .merge(search::routes())
-        .merge(log_in::routes())
         .merge(incidents::routes())
         .merge(monitors::routes())
         .merge(channels::routes())
@@ -58,6 +57,8 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .merge(jobs::routes())
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
+        .layer(from_fn(guard::in_turn))
+        .merge(log_in::routes())
         .layer(from_fn_with_state(site.clone(), guard::guarded))
         .with_state(site)
 }

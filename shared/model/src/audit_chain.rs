@@ -171,7 +171,9 @@ pub enum ChainBreak {
         position: i64,
     },
     /// A record is neither sealed nor waits for it.
-    #[error("action {action} was inserted past the chain: it is neither sealed nor waits for it")]
+    #[error(
+        "action {action} was inserted outside the chain: it is neither sealed nor waits for it"
+    )]
     Inserted {
         /// The record's number.
         action: i64,

@@ -20,6 +20,9 @@ pub enum NetworkError {
     /// The part behind the slash.
     #[error("not a length of a prefix, which is 0 to 32, or to 128 for IPv6")]
     Prefix,
+    /// No connection has such an address: those of IPv4 are compared as IPv4.
+    #[error("an IPv4 address written as IPv6; write it as IPv4")]
+    Mapped,
     /// Most likely the length is a mistake.
     #[error("bits of the address are set behind its prefix")]
     HostBits,
@@ -63,6 +66,9 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| NetworkError::Address)?;
+        if address.to_canonical() != address {
+            return Err(NetworkError::Mapped);
+        }
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
             None => bits,
@@ -118,6 +124,7 @@ mod tests {
             ("10.0.0.0/+8", NetworkError::Prefix),
             ("::/129", NetworkError::Prefix),
             ("10.0.0.1/8", NetworkError::HostBits),
+            ("::ffff:10.0.0.0/104", NetworkError::Mapped),
         ] {
             assert_eq!(text.parse::<Network>(), Err(error), "{text}");
         }

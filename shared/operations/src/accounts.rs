@@ -241,30 +241,39 @@ pub async fn log_in(
         if is_token_name(name) { accounts::read_password_hash(reads, name).await? } else { None };
     let is_right = is_right(password, known.as_deref()).await?;
     let Some(password_hash) = known.filter(|_| is_right) else { return Err(LogInError::Wrong) };
-    let secret = secret_text::random_text::<SECRET_BYTES>()?;
-    let secret_hash = secret_text::hash(&secret);
-    let new =
-        NewSession { secret_hash: &secret_hash, account: name, password_hash: &password_hash };
-    let actor = actor_name(name);
-    let by = sexton_store::operator::AuditContext { actor: &actor, reason: None };
-    match sessions::start(&writes.from_place(place), &new, by, None).await? {
-        Some(expires_at) => Ok(StartedSession { secret, expires_at }),
-        None => Err(LogInError::Wrong),
-    }
+    let started = start_session(&writes.from_place(place), name, &password_hash).await?;
+    started.ok_or(LogInError::Wrong)
 }
 
-/// Gives an account another password, for the person who knows the current one. Returns how many sessions that ended: all of them.
+/// Starts a session of the account whose password has this hash; `None`: it was disabled, or has another one, since.
+async fn start_session(
+    store: &Store,
+    account: &str,
+    password_hash: &str,
+) -> Result<Option<StartedSession>, OperationError> {
+    let secret = secret_text::random_text::<SECRET_BYTES>()?;
+    let secret_hash = secret_text::hash(&secret);
+    let new = NewSession { secret_hash: &secret_hash, account, password_hash };
+    let actor = actor_name(account);
+    let by = sexton_store::operator::AuditContext { actor: &actor, reason: None };
+    let started = sessions::start(store, &new, by, None).await?;
+    Ok(started.map(|expires_at| StartedSession { secret, expires_at }))
+}
+
+/// Gives an account another password, for the person who knows the current one. That ends all its sessions, and starts a new one. A crash
+/// in between leaves the new password, and no session.
 ///
 /// # Errors
 ///
-/// [`LogInError::Wrong`]: the current one is wrong; [`LogInError::Failed`]: the new one is not possible, or the database does not answer.
+/// [`LogInError::Wrong`]: the current one is wrong; [`LogInError::Failed`]: the new one is not possible, or the database does not answer; it
+/// says so if the password has changed nevertheless.
 pub async fn replace_password(
     reads: &Store,
     writes: &Store,
     name: &str,
     (current, new): (&Password, &Password),
     actor: &Actor,
-) -> Result<u64, LogInError> {
+) -> Result<StartedSession, LogInError> {
     new.check().map_err(OperationError::from)?;
     let known = accounts::read_password_hash(reads, name).await?;
     let is_right = is_right(current, known.as_deref()).await?;
@@ -272,9 +281,12 @@ pub async fn replace_password(
     let hash = hash(new).await?;
     let by = actor.because(None);
     match accounts::replace_password(writes, name, &seen, &hash, by, None).await? {
-        ChangeOutcome::Changed { ended_sessions } => Ok(ended_sessions),
-        _ => Err(LogInError::Wrong),
+        ChangeOutcome::Changed { .. } => {}
+        _ => return Err(LogInError::Wrong),
     }
+    let started = start_session(writes, name, &hash).await.ok().flatten();
+    let text = "the password has changed, and all sessions have ended; log in with the new one";
+    started.ok_or_else(|| OperationError::Failed(text.to_owned()).into())
 }
 
 /// The name in the audit of what is done with an account.

@@ -1,4 +1,4 @@
-//! SHA-256, of secrets that are not stored and of requests that are compared.
+//! SHA-256, of secrets that are not stored and of requests that are compared, and hexadecimal digits.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,13 @@ pub fn sha256(parts: &[&[u8]]) -> [u8; SHA256_BYTES] {
 
 /// Returns the SHA-256 of a text in hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    sha256(&[bytes]).iter().fold(String::with_capacity(2 * SHA256_BYTES), |mut text, byte| {
+    hex(&sha256(&[bytes]))
+}
+
+/// Returns bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

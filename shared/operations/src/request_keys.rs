@@ -28,15 +28,14 @@ pub fn check_key(key: &str) -> Result<(), InvalidRequest> {
 ///
 /// [`Conflict`] for a caller who has used too many keys; those of the database: the request may not be carried out.
 pub async fn claim(store: &Store, key: RequestKey<'_>) -> Result<KeyClaim, OperationError> {
-    match request_keys::claim(store, key, None).await? {
-        KeyClaim::TooMany => {
-            let text = format!(
-                "you have used {MAX_KEYS_OF_CALLER} keys within {KEY_HOURS} hours; send the request without one, or later"
-            );
-            Err(Conflict::Other(text).into())
-        }
-        other => Ok(other),
-    }
+    let claimed = request_keys::claim(store, key, None).await?;
+    let too_many = || {
+        let text = format!(
+            "you have used {MAX_KEYS_OF_CALLER} keys within {KEY_HOURS} hours; send the request without one, or later"
+        );
+        OperationError::from(Conflict::Other(text))
+    };
+    claimed.ok_or_else(too_many)
 }
 
 /// Keeps the answer to a request whose key was claimed.

@@ -9,6 +9,7 @@ use sexton_store::{Store, StoreError};
 pub use sexton_store::tokens::{AcceptedToken, Token};
 
 use crate::actor::Actor;
+use crate::digest::hex;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
 use crate::secret_text::{hash, random, random_text};
 
@@ -41,7 +42,7 @@ pub async fn create(
         let problem = "must be more than nothing, and at most 3650 days";
         return Err(InvalidRequest::field("valid_for", problem).into());
     }
-    let (id, secret) = (hex(random()?), random_text::<SECRET_BYTES>()?);
+    let (id, secret) = (hex(&random::<ID_BYTES>()?), random_text::<SECRET_BYTES>()?);
     let valid_ms = valid_for.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let token = NewToken { id: &id, name, secret_hash: &hash(&secret), role, valid_ms };
     let refused = match tokens::create(store, &token, actor.because(reason), None).await? {
@@ -104,17 +105,14 @@ pub async fn accept(
     Ok(accepted)
 }
 
-fn hex(bytes: [u8; ID_BYTES]) -> String {
-    format!("{:016x}", u64::from_be_bytes(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_created_has_the_shape_of_a_token() {
-        let (id, secret) = (hex(random().unwrap()), random_text::<SECRET_BYTES>().unwrap());
+        let id = hex(&random::<ID_BYTES>().unwrap());
+        let secret = random_text::<SECRET_BYTES>().unwrap();
         let text = format!("{TOKEN_PREFIX}{id}_{secret}");
         assert_eq!(TokenText::parse(&text), Some(TokenText { id: &id, secret: &secret }));
         assert_ne!(random::<ID_BYTES>().unwrap(), random::<ID_BYTES>().unwrap());

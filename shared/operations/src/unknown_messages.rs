@@ -2,8 +2,6 @@
 //!
 //! The sweep of the failed queue records them and carries out these decisions.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,6 +13,7 @@ use sexton_store::unknown_messages::{
 use sexton_store::{Store, StoreError};
 
 use crate::actor::Actor;
+use crate::digest::hex;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
 use crate::paging::{Cursor, Page, PagedList};
 use crate::text::line;
@@ -193,26 +192,35 @@ pub async fn details(
     let message = find(store, text).await?;
     let Content { body, properties } = content(store, &message.id).await?;
     let masked = if is_masked { without_secrets(&body) } else { None };
+    // Of JSON whose end was not kept nobody knows which values are secrets.
+    let is_hidden = is_masked && is_cut_json(&message, &body);
     let whole = masked.as_ref().map_or(&body[..], |text| text.as_bytes());
     let shown = &whole[..whole.len().min(limit)];
     Ok(MessageDetails {
         listed: ListedMessage::new(message),
         properties,
-        masked: masked.is_some(),
-        body_text: match masked {
-            Some(_) => Some(String::from_utf8_lossy(shown).into_owned()),
-            None => std::str::from_utf8(shown).ok().map(str::to_owned),
-        },
+        masked: masked.is_some() || is_hidden,
+        body_text: beginning_of_text(shown).filter(|_| !is_hidden),
         // Digits are exact, or not there.
-        body_hex: masked.is_none().then(|| hex(shown)),
+        body_hex: (masked.is_none() && !is_hidden).then(|| hex(shown)),
     })
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+fn is_cut_json(message: &UnknownMessage, body: &[u8]) -> bool {
+    let first = body.trim_ascii_start().first();
+    i64::from(message.kept_bytes) < message.body_bytes && matches!(first, Some(b'{' | b'[' | b'"'))
+}
+
+/// Returns the text; of one that is cut within a character, what comes before it. `None`: it is no text.
+fn beginning_of_text(bytes: &[u8]) -> Option<String> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return None,
+    };
+    Some(text.to_owned())
 }
 
 /// Returns a message's metadata, for a file beside its body.

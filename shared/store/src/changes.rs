@@ -1,6 +1,7 @@
-//! Whether something that people look at has changed, read so cheaply that it can be asked twice a second.
+//! Whether something that people look at has changed, read so cheaply that it can be read several times a second.
 //!
-//! Nothing is written for it and no rows are counted: each answer is the digest of a few rows at one end of an index.
+//! Nothing is written for it and no rows are counted: each answer is the digest of a few rows at one end of an index, and of the open
+//! incidents and running bulks, which may be older.
 
 use std::collections::HashMap;
 
@@ -27,7 +28,8 @@ pub struct Changes {
 
 /// Reads the digests, with those of `executions`, at most 1,000.
 ///
-/// A transaction that commits late is noticed as long as its row is among the newest fifty of its kind.
+/// A transaction that commits late is noticed as long as its row is among the newest fifty of its kind, or one of 500 open incidents, or
+/// of 100 running bulks.
 ///
 /// # Errors
 ///
@@ -48,9 +50,14 @@ pub async fn read(store: &Store, executions: &[Uuid]) -> Result<Changes, StoreEr
                 FROM (SELECT id, state, rev FROM sexton.executions ORDER BY id DESC LIMIT 50) newest) AS "executions!",
                (SELECT md5(coalesce(string_agg(id::text || changed_at::text, ','), ''))
                 FROM (SELECT id, changed_at FROM sexton.incidents ORDER BY opened_at DESC, id DESC LIMIT 50) newest)
-                   AS "incidents!",
+               || (SELECT md5(coalesce(string_agg(id::text || changed_at::text, ','), ''))
+                   FROM (SELECT id, changed_at FROM sexton.incidents WHERE state <> 'resolved'
+                         ORDER BY subject_kind, subject LIMIT 500) unresolved) AS "incidents!",
                (SELECT md5(coalesce(string_agg(newest::text, ','), ''))
-                FROM (SELECT * FROM sexton.bulks ORDER BY id DESC LIMIT 20) newest) AS "bulks!"
+                FROM (SELECT * FROM sexton.bulks ORDER BY id DESC LIMIT 20) newest)
+               || (SELECT md5(coalesce(string_agg(active::text, ','), ''))
+                   FROM (SELECT * FROM sexton.bulks WHERE state IN ('preparing', 'running')
+                         ORDER BY id LIMIT 100) active) AS "bulks!"
         FROM actions"#
     )
     .fetch_one(store.with_timeout())

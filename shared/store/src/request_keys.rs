@@ -39,8 +39,6 @@ pub enum KeyClaim {
         /// Milliseconds since it came.
         age_ms: i64,
     },
-    /// The caller has used [`MAX_KEYS_OF_CALLER`].
-    TooMany,
 }
 
 /// The answer to a request.
@@ -54,13 +52,17 @@ pub struct KeptAnswer {
     pub body: Option<Vec<u8>>,
 }
 
-/// Claims a key for a request, in one statement: of two requests at the same time one is the first.
+/// Claims a key for a request, in one statement: of two requests at the same time one is the first. `None`: the caller has used
+/// [`MAX_KEYS_OF_CALLER`].
 ///
 /// # Errors
 ///
 /// [`StoreError`]; the request may not be carried out.
-pub async fn claim(store: &Store, key: RequestKey<'_>, now: Now) -> Result<KeyClaim, StoreError> {
-    let RequestKey { caller, key, request } = key;
+pub async fn claim(
+    store: &Store,
+    key: RequestKey<'_>,
+    now: Now,
+) -> Result<Option<KeyClaim>, StoreError> {
     let claimed = sqlx::query!(
         "-- claim_request_key
         INSERT INTO sexton.request_keys AS k (caller, key, request, created_at)
@@ -72,9 +74,9 @@ pub async fn claim(store: &Store, key: RequestKey<'_>, now: Now) -> Result<KeyCl
         SET request = excluded.request, created_at = excluded.created_at, finished_at = NULL, status = NULL,
             headers = NULL, body = NULL
         WHERE k.created_at <= excluded.created_at - $5::int * interval '1 hour'",
-        caller,
-        key,
-        request.as_slice(),
+        key.caller,
+        key.key,
+        key.request.as_slice(),
         now,
         KEY_HOURS,
         MAX_KEYS_OF_CALLER
@@ -83,40 +85,75 @@ pub async fn claim(store: &Store, key: RequestKey<'_>, now: Now) -> Result<KeyCl
     .await?
     .rows_affected();
     if claimed > 0 {
-        return Ok(KeyClaim::New);
+        return Ok(Some(KeyClaim::New));
     }
+    if let Some(found) = find(store, key, now).await? {
+        return Ok(Some(found));
+    }
+    // Between the two statements the first request may have been refused, and its key freed.
+    let is_free = count(store, key.caller, now).await? < MAX_KEYS_OF_CALLER;
+    Ok(is_free.then_some(KeyClaim::Unfinished { age_ms: 0 }))
+}
+
+/// Returns what a key stands for; `None`: nothing.
+async fn find(
+    store: &Store,
+    key: RequestKey<'_>,
+    now: Now,
+) -> Result<Option<KeyClaim>, StoreError> {
     let row = sqlx::query!(
         r#"-- find_request_key
         SELECT request, status, headers, body,
                (extract(epoch FROM coalesce($3, now()) - created_at) * 1000)::bigint AS "age_ms!"
-        FROM sexton.request_keys WHERE caller = $1 AND key = $2"#,
-        caller,
-        key,
-        now
+        FROM sexton.request_keys
+        WHERE caller = $1 AND key = $2 AND created_at > coalesce($3, now()) - $4::int * interval '1 hour'"#,
+        key.caller,
+        key.key,
+        now,
+        KEY_HOURS
     )
     .fetch_optional(store.with_timeout())
     .await?;
-    let Some(row) = row else { return Ok(KeyClaim::TooMany) };
-    if row.request != request.as_slice() {
-        return Ok(KeyClaim::OtherRequest);
+    let Some(row) = row else { return Ok(None) };
+    if row.request != key.request.as_slice() {
+        return Ok(Some(KeyClaim::OtherRequest));
     }
-    let Some(status) = row.status else { return Ok(KeyClaim::Unfinished { age_ms: row.age_ms }) };
+    let Some(status) = row.status else {
+        return Ok(Some(KeyClaim::Unfinished { age_ms: row.age_ms }));
+    };
     let headers = row.headers.unwrap_or_default();
-    Ok(KeyClaim::Finished(KeptAnswer { status: status.unsigned_abs(), headers, body: row.body }))
+    let answer = KeptAnswer { status: status.unsigned_abs(), headers, body: row.body };
+    Ok(Some(KeyClaim::Finished(answer)))
+}
+
+/// Counts a caller's keys, up to [`MAX_KEYS_OF_CALLER`].
+async fn count(store: &Store, caller: &str, now: Now) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- count_request_keys
+        SELECT count(*) AS "count!" FROM (
+            SELECT FROM sexton.request_keys
+            WHERE caller = $1 AND created_at > coalesce($2, now()) - $3::int * interval '1 hour' LIMIT $4) s"#,
+        caller,
+        now,
+        KEY_HOURS,
+        MAX_KEYS_OF_CALLER
+    )
+    .fetch_one(store.with_timeout())
+    .await?)
 }
 
 /// Keeps the answer to a request whose key was claimed.
 ///
 /// # Errors
 ///
-/// [`StoreError`]; the key stays without an answer.
+/// [`StoreError`]; the key stays without an answer. [`StoreError::Inconsistent`]: nobody has claimed it.
 pub async fn finish(
     store: &Store,
     key: RequestKey<'_>,
     answer: &KeptAnswer,
     now: Now,
 ) -> Result<(), StoreError> {
-    sqlx::query!(
+    let done = sqlx::query!(
         "-- finish_request_key
         UPDATE sexton.request_keys SET finished_at = coalesce($4::timestamptz, now()), status = $5, headers = $6, body = $7
         WHERE caller = $1 AND key = $2 AND request = $3 AND finished_at IS NULL",
@@ -130,16 +167,16 @@ pub async fn finish(
     )
     .execute(store.with_timeout())
     .await?;
-    Ok(())
+    check_one_row(done.rows_affected())
 }
 
 /// Frees the key of a request that was refused, and so has changed nothing.
 ///
 /// # Errors
 ///
-/// [`StoreError`]; the key stays without an answer.
+/// As [`finish`].
 pub async fn release(store: &Store, key: RequestKey<'_>) -> Result<(), StoreError> {
-    sqlx::query!(
+    let done = sqlx::query!(
         "-- release_request_key
         DELETE FROM sexton.request_keys WHERE caller = $1 AND key = $2 AND request = $3 AND finished_at IS NULL",
         key.caller,
@@ -148,5 +185,10 @@ pub async fn release(store: &Store, key: RequestKey<'_>) -> Result<(), StoreErro
     )
     .execute(store.with_timeout())
     .await?;
-    Ok(())
+    check_one_row(done.rows_affected())
+}
+
+fn check_one_row(rows: u64) -> Result<(), StoreError> {
+    let value = format!("{rows} rows");
+    if rows == 1 { Ok(()) } else { Err(StoreError::Inconsistent { place: "request_keys", value }) }
 }

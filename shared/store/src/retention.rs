@@ -236,9 +236,7 @@ pub async fn prune_batch(
         RetentionTarget::Tokens => others::tokens(store, days, limit, now).await,
         RetentionTarget::Sessions => others::sessions(store, days, limit, now).await,
         RetentionTarget::RequestKeys => others::request_keys(store, limit, now).await,
-        RetentionTarget::Audit => {
-            audit::forget(store, position, terms.audit_days, limit, now).await
-        }
+        RetentionTarget::Audit => audit::forget(store, terms.audit_days, limit, now).await,
         RetentionTarget::Jobs => jobs::remove(store, position, days, limit, now).await,
     }
 }

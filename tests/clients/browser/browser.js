@@ -14,7 +14,7 @@ const ARGUMENTS = [
 ];
 
 // Runs a story, and ends the process with its outcome.
-function tell(story) {
+function run(story) {
   const [address, ...rest] = process.argv.slice(2);
   (async () => {
     const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ARGUMENTS });
@@ -68,4 +68,4 @@ function assert(condition, message) {
   if (!condition) throw new Error(message);
 }
 
-module.exports = { tell, open, check, picture, assert };
+module.exports = { run, open, check, picture, assert };

@@ -3,9 +3,9 @@
 //   hostile.js ADDRESS FAILURE PATH…
 "use strict";
 
-const { tell, open, check, assert } = require("./browser");
+const { run, open, check, assert } = require("./browser");
 
-tell(async ({ browser, address, arguments: [failure, ...paths] }) => {
+run(async ({ browser, address, arguments: [failure, ...paths] }) => {
   for (const width of [360, 1440]) {
     const page = await open(browser, { width });
     page.on("dialog", () => page.faults.push("a dialog was opened"));

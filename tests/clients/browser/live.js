@@ -3,9 +3,9 @@
 //   live.js ADDRESS PATH STATE…
 "use strict";
 
-const { tell, open } = require("./browser");
+const { run, open } = require("./browser");
 
-tell(async ({ browser, address, arguments: [path, ...states] }) => {
+run(async ({ browser, address, arguments: [path, ...states] }) => {
   const page = await open(browser);
   await page.goto(address + path);
   // The one that calls this waits for each line before it goes on.

@@ -3,9 +3,9 @@
 //   log-in.js ADDRESS PATH ACCOUNT PASSWORD
 "use strict";
 
-const { tell, open, check, assert } = require("./browser");
+const { run, open, check, assert } = require("./browser");
 
-tell(async ({ browser, address, arguments: [path, account, password] }) => {
+run(async ({ browser, address, arguments: [path, account, password] }) => {
   const page = await open(browser);
   await page.goto(address + path);
   await page.getByRole("heading", { name: "Log in" }).waitFor();

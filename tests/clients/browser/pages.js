@@ -3,9 +3,9 @@
 //   pages.js ADDRESS PATH…
 "use strict";
 
-const { tell, open, check, assert } = require("./browser");
+const { run, open, check, assert } = require("./browser");
 
-tell(async ({ browser, address, arguments: paths }) => {
+run(async ({ browser, address, arguments: paths }) => {
   for (const width of [360, 1440]) {
     for (const scheme of ["light", "dark"]) {
       const page = await open(browser, { width, scheme });

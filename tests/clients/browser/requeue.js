@@ -4,7 +4,7 @@
 //   requeue.js ADDRESS JOB [noscript]
 "use strict";
 
-const { tell, open, check, assert } = require("./browser");
+const { run, open, check, assert } = require("./browser");
 
 async function find(page, address, job) {
   await page.goto(`${address}/failed`);
@@ -14,7 +14,7 @@ async function find(page, address, job) {
   await page.getByRole("heading", { level: 1 }).filter({ hasText: job }).waitFor();
 }
 
-tell(async ({ browser, address, arguments: [job, noscript] }) => {
+run(async ({ browser, address, arguments: [job, noscript] }) => {
   const script = !noscript;
   const ann = await open(browser, { script });
   const bob = await open(browser, { script });

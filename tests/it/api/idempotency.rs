@@ -119,7 +119,7 @@ async fn a_refused_request_frees_its_key_and_one_whose_end_is_unknown_keeps_it()
     let body = json!({"reason": "test"});
     post(&f, &token, "/jobs/shop.mail/pause", KEY, &body).await.expect(200);
     // As after a server's end in between.
-    run(&f, "UPDATE sexton.request_keys SET finished_at = NULL, status = NULL, headers = NULL, body = NULL, created_at = now() - interval '2 minutes'").await;
+    run(&f, "UPDATE sexton.request_keys SET finished_at = NULL, status = NULL, headers = NULL, body = NULL, created_at = now() - interval '3 minutes'").await;
     let unknown = post(&f, &token, "/jobs/shop.mail/pause", KEY, &body).await;
     assert_eq!(unknown.header("retry-after"), None);
     assert!(unknown.expect(409)["detail"].as_str().unwrap().contains("unknown"));

@@ -47,6 +47,31 @@ async fn a_job_is_created_once_and_replaced_by_who_has_seen_it() {
     assert_eq!(audit["items"].as_array().unwrap().len(), 2, "{audit}");
 }
 
+/// As after `GET`, a change, and `PUT`.
+#[tokio::test]
+async fn a_mask_does_not_overwrite_a_secret_and_a_changed_secret_is_not_shown() {
+    let f = Fixture::new().await;
+    let token = f.token("ed", "editor").await;
+    let mut job = job();
+    job["params"] = json!({"order": 7, "api_token": "hunter2", "login": {"password": "x"}});
+    f.ask(&token, "POST", "/jobs", &job.to_string()).await.expect(201);
+    let shown = f.get(&token, "/jobs/a.new").await;
+    let seen = format!("If-Match: {}", shown.header("etag").unwrap());
+    let put = async |params: &Value| {
+        let mut changed = job.clone();
+        changed["params"] = params.clone();
+        f.ask_with(&token, ("PUT", "/jobs/a.new"), &[&seen], &changed.to_string()).await
+    };
+    let refused = put(&shown.expect(200)["params"]).await.expect(400);
+    let pointers: Vec<_> =
+        refused["errors"].as_array().unwrap().iter().map(|it| &it["pointer"]).collect();
+    assert_eq!(pointers, ["/params/api_token", "/params/login/password"]);
+    let done = put(&json!({"order": 8, "api_token": "hunter3"})).await.expect(200);
+    let field = &done["changed"][0]["changes"]["params"];
+    assert_eq!(field["to"], json!({"order": 8, "api_token": "***"}));
+    assert!(!done.to_string().contains("hunter"), "{done}");
+}
+
 #[tokio::test]
 async fn of_two_who_create_a_job_at_the_same_time_one_is_refused() {
     let f = Fixture::new().await;

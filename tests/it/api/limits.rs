@@ -1,13 +1,22 @@
 //! Limits of what one caller or address may try.
 
+use std::time::Duration;
+
 use sexton_server::access::client::ProxySettings;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::{Fixture, LOCAL_HOST, log_in_body};
+
+/// Less than the time limit of a slow form.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// From an address that a trusted proxy names.
 async fn log_in_from(f: &Fixture, address: &str, name: &str, password: &str) -> super::Answer {
     let forwarded = format!("X-Forwarded-For: {address}");
-    let headers = [LOCAL_HOST, &forwarded, "Content-Type: application/json"];
+    let https = "X-Forwarded-Proto: https";
+    let headers = [LOCAL_HOST, &forwarded, https, "Content-Type: application/json"];
     f.send("POST", "/session", &headers, &log_in_body(name, password)).await
 }
 
@@ -79,4 +88,31 @@ async fn one_caller_s_requests_are_limited_and_the_others_go_on() {
     f.get(&other, "/me").await.expect(200);
     let cookie = f.session("busy", "viewer").await;
     f.visit(&cookie, "GET", "/me", "").await.expect(200);
+}
+
+/// More than are answered at the same time, of both kinds.
+const SLOW_FORMS: usize = 40;
+
+#[tokio::test]
+async fn the_slow_log_ins_of_strangers_hold_up_nobody_else() {
+    let f = Fixture::new().await;
+    let token = f.token("ci", "viewer").await;
+    let mut slow = Vec::new();
+    for path in ["/api/v1/session", "/log-in"] {
+        let head = format!("POST {path} HTTP/1.1\r\n{LOCAL_HOST}\r\nContent-Length: 100\r\n\r\n{{");
+        for _ in 0..SLOW_FORMS {
+            let mut stream = TcpStream::connect(f.address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            slow.push(stream);
+        }
+    }
+    timeout(PATIENCE, f.get(&token, "/me")).await.unwrap().expect(200);
+    let authorization = format!("Authorization: Bearer {token}");
+    let headers = [LOCAL_HOST, &authorization];
+    let page = f.send_to("GET", "/failed", &headers, "");
+    timeout(PATIENCE, page).await.unwrap().expect(200);
+    // A long form of a stranger is refused before it is read.
+    let long = "x".repeat(20_000);
+    let json = "Content-Type: application/json";
+    f.send("POST", "/session", &[LOCAL_HOST, json], &long).await.expect(413);
 }

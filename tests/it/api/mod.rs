@@ -28,7 +28,7 @@ use sexton_model::access::Role;
 use sexton_server::access::{Backend, Stores};
 use sexton_server::api::examination::Examiner;
 use sexton_server::events::Hub;
-use sexton_server::{api, pages, set_up_page};
+use sexton_server::{api, pages};
 use sexton_service::http_server::{Limits, accept};
 use sexton_service::settings::ConsoleSettings;
 use sexton_store::{Store, StoreOptions};
@@ -122,10 +122,13 @@ impl Fixture {
         let stop = CancellationToken::new();
         let variables = [("DATABASE_URL".to_owned(), console.url().to_owned())];
         let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
-        let hub = Hub::start(open(short), stop.clone());
-        let router = api::routes_with(backend.clone(), examiner)
-            .merge(set_up_page::routes(backend.clone()))
-            .merge(pages::routes(backend.clone(), "", hub));
+        let hub = Hub::new(stop.clone());
+        tokio::spawn(hub.clone().run(open(short)));
+        let router = api::routes_with(backend.clone(), examiner).merge(pages::routes(
+            backend.clone(),
+            "",
+            hub,
+        ));
         let service = TowerToHyperService::new(router);
         tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
         Self { console, backend, address, _stop: stop.drop_guard() }

@@ -34,7 +34,7 @@ async fn the_code_creates_one_admin_who_is_logged_in() {
     let abroad = format!("code={code}&name=ann&password={PASSWORD}");
     f.send_to("POST", "/set-up", &["Host: sexton.example.com"], &abroad).await.expect(403);
     let created = submit(&f, &code, "ann", &["Sec-Fetch-Site: same-origin"]).await;
-    assert_eq!(created.status, 201, "{}", created.body);
+    assert_eq!((created.status, created.header("location")), (303, Some("/")), "{}", created.body);
     let me = f.visit(&created.cookie(), "GET", "/me", "").await.expect(200);
     assert_eq!((&me["name"], &me["role"]), (&"account ann".into(), &"admin".into()));
     show().await.expect(404);

@@ -172,6 +172,12 @@ async fn an_export_starts_at_the_retention_frontier() {
     chain::seal(console.store(), 100).await.unwrap();
     let gone = pass(console.store(), terms, &[RetentionTarget::Audit], 4, None).await.unwrap();
     assert_eq!(gone.other, 10);
+    let verified = console.run(&["audit", "verify"]).await.expect(0).stdout;
+    assert!(
+        verified.contains("actions up to position 10 were removed")
+            && verified.contains("Retention keeps 30 days at least"),
+        "{verified}"
+    );
     let mut slow = pool.begin().await.unwrap();
     let draw =
         "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'slow', 'edit')";

@@ -1,5 +1,6 @@
 //! The console in a real browser.
 
+mod following;
 mod hostile;
 mod live;
 mod stories;
@@ -19,7 +20,7 @@ async fn story(name: &str, arguments: &[&str]) -> Option<String> {
     let output = command.output().await.unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.code() == Some(77) && std::env::var_os(REQUIRED).is_none() {
-        eprintln!("not run: {printed}");
+        sexton_tests::untested::report_untested(&format!("the console in a browser: {printed}"));
         return None;
     }
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));

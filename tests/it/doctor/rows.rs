@@ -57,15 +57,23 @@ async fn doctor_finds_leases_overdue() {
 #[tokio::test]
 async fn doctor_finds_audit_unsealed() {
     let fixture = DoctorFixture::new().await;
-    fixture
-        .sql("INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'ann', 'pause')")
-        .await;
+    let record =
+        "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'ann', 'pause')";
+    fixture.sql(record).await;
     fixture.is_well().await;
     let wait =
         "UPDATE sexton.audit_unsealed SET waiting_since = waiting_since - interval '6 minutes'";
     fixture.sql(wait).await;
     let found = fixture.has(Code::AuditUnsealed).await;
-    assert!(evidence(&found).starts_with("1 actions, the first for 6 m"), "{found}");
+    assert!(evidence(&found).starts_with("1 action, the first for 6 m"), "{found}");
     sexton_store::operator::chain::seal(fixture.platform.store(), 10).await.unwrap();
+    fixture.has_no(Code::AuditUnsealed).await;
+    // One that somebody has removed can never be sealed; `sexton audit verify` names it.
+    fixture.sql(record).await;
+    fixture.sql(wait).await;
+    fixture.has(Code::AuditUnsealed).await;
+    let remove = "DO $$ BEGIN PERFORM set_config('session_replication_role', 'replica', true);
+                  DELETE FROM sexton.operator_actions WHERE id = (SELECT max(id) FROM sexton.operator_actions); END $$";
+    fixture.sql(remove).await;
     fixture.has_no(Code::AuditUnsealed).await;
 }

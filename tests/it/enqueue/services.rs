@@ -3,7 +3,6 @@
 //! Method: each service runs unchanged. The test makes its commit fail, takes its key before it, pauses its job, and kills it
 //! while it enqueues; then it counts orders and executions.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -36,9 +35,9 @@ impl Shop {
         match ExampleService::start(&platform, language).await.unwrap() {
             Start::Running(service) => Some(Self { service, platform }),
             Start::Missing(what) => {
-                // Not by a macro, whose output is shown for failed tests only.
-                let line = format!("NOT TESTED: the service in {language}: {what}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                sexton_tests::untested::report_untested(&format!(
+                    "the service in {language}: {what}"
+                ));
                 None
             }
         }

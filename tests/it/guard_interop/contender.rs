@@ -1,7 +1,6 @@
 //! A contender in another language, as a process.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -74,9 +73,7 @@ impl Contender {
         match contender.line(INSTALL_TIMEOUT).await.as_deref() {
             Some("ready") => Some(contender),
             Some(line) if contender.status().await.code() == Some(MISSING) => {
-                // Not by a macro, whose output is shown for failed tests only.
-                let line = format!("NOT TESTED: locks in {language}: {line}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                sexton_tests::untested::report_untested(&format!("locks in {language}: {line}"));
                 None
             }
             other => panic!("{language}: {other:?}\n{}", contender.log()),

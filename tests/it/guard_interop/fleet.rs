@@ -1,6 +1,5 @@
 //! The services of `examples/locks`, as one fleet: each tick runs on one of them, and when one dies the others go on.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -68,9 +67,11 @@ impl Service {
             }
             let status = self.process.try_wait().unwrap()?;
             assert_eq!(status.code(), Some(MISSING), "{} ended: {}", self.name, self.log());
-            let line =
-                format!("NOT TESTED: the service with locks in {}: {}", self.name, self.log());
-            std::io::stderr().write_all(line.as_bytes()).unwrap();
+            sexton_tests::untested::report_untested(&format!(
+                "the service with locks in {}: {}",
+                self.name,
+                self.log()
+            ));
             Some(false)
         };
         within(INSTALL_TIMEOUT, "the service runs", runs).await

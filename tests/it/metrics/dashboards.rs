@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::prometheus::{MISSING, folder, report_untested};
+use super::prometheus::{MISSING, folder};
 use crate::docs::{root, text};
 
 const DASHBOARDS: [&str; 2] = ["operations.json", "job.json"];
@@ -103,7 +103,10 @@ async fn grafana_understands_the_dashboards() {
     let output = script(&[]).await;
     let printed = String::from_utf8_lossy(&output.stdout);
     if output.status.code() == Some(MISSING) {
-        return report_untested(&format!("dashboards against Grafana's types: {}", printed.trim()));
+        return sexton_tests::untested::report_untested(&format!(
+            "dashboards against Grafana's types: {}",
+            printed.trim()
+        ));
     }
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     let folder = TempDir::new().unwrap();

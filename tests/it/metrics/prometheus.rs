@@ -25,18 +25,11 @@ pub(super) async fn folder() -> Option<PathBuf> {
     let done = timeout(INSTALL_TIMEOUT, running).await.unwrap().unwrap();
     let output = String::from_utf8_lossy(&done.stdout).trim().to_owned();
     if done.status.code() == Some(MISSING) {
-        report_untested(&format!("metrics through Prometheus: {output}"));
+        sexton_tests::untested::report_untested(&format!("metrics through Prometheus: {output}"));
         return None;
     }
     assert!(done.status.success(), "{output}\n{}", String::from_utf8_lossy(&done.stderr));
     Some(PathBuf::from(output))
-}
-
-/// Says on standard error what could not be tested here.
-pub(super) fn report_untested(what: &str) {
-    use std::io::Write as _;
-    // Not by a macro, whose output is shown for failed tests only.
-    std::io::stderr().write_all(format!("NOT TESTED: {what}\n").as_bytes()).unwrap();
 }
 
 /// A Prometheus that scrapes twice a second; killed with this value.

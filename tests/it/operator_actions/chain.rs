@@ -47,6 +47,13 @@ impl Audit {
         head(self.db.store()).await.unwrap().head
     }
 
+    /// Retention, two actions at a time; returns how many were removed.
+    async fn forget(&self) -> u64 {
+        let terms = RetentionPolicy { days: 30, audit_days: Some(400) };
+        let targets = [RetentionTarget::Audit];
+        pass(self.db.store(), terms, &targets, 2, None).await.unwrap().other
+    }
+
     async fn verify(&self) -> AuditVerification {
         verify(self.db.store(), None).await.unwrap()
     }
@@ -77,10 +84,11 @@ async fn the_database_and_the_program_have_one_canonical_form_of_every_value() {
             ('2026-01-05 08:00:00.000001+00', '', '10.1.2.3/24', '', gen_random_uuid(), gen_random_uuid(), -7, '', 'null', '[]'),
             ('1969-12-31 23:59:59.999999+00', 'änn:3,-,', '::1', E'a\nb\t"', NULL, NULL, 9223372036854775807, E'\u2028 \U0001F980',
              '{"b": 1.50, "a": 1e3, "aa": {"x": [true, null, "ü"]}}'::text::jsonb, '"\\"'),
-            ('infinity', 'bob', '2001:db8::/32', 'x', NULL, NULL, 0, 'r', '12345678901234567890.123456789', '{}')"#,
+            ('infinity', 'bob', '2001:db8::/32', 'x', NULL, NULL, 0, 'r', '12345678901234567890.123456789', '{}'),
+            ('0044-03-15 08:00:00.5+00 BC', 'eve', NULL, 'edit', NULL, NULL, NULL, NULL, NULL, NULL)"#,
         )
         .await;
-    assert_eq!(audit.seal().await, 4);
+    assert_eq!(audit.seal().await, 5);
     let computed: Vec<Vec<u8>> = sqlx::query_scalar(
         "SELECT sexton.canonical_action(o) FROM sexton.operator_actions o ORDER BY id",
     )
@@ -100,9 +108,11 @@ async fn the_database_and_the_program_have_one_canonical_form_of_every_value() {
         first,
         "1:1,27:2026-01-05T08:00:00.100000Z,3:ann,12:ops1:7 pts/0,-,4:edit,-,-,-,-,-,-,"
     );
+    let early = String::from_utf8(computed[4].clone()).unwrap();
+    assert!(early.starts_with("1:5,30:0044-03-15T08:00:00.500000Z BC,3:eve,"), "{early}");
     let verification = audit.verify().await;
     assert!(verification.is_intact, "{verification:?}");
-    assert_eq!((verification.verified, verification.head.hash), (4, hash));
+    assert_eq!((verification.verified, verification.head.hash), (5, hash));
     assert_eq!(verification.since.as_deref(), Some("2026-01-05T08:00:00.100000Z"));
 }
 
@@ -186,6 +196,14 @@ async fn a_batch_is_as_large_as_its_limit_and_an_idle_round_writes_nothing() {
     let before = audit.number(version).await;
     assert_eq!(audit.seal().await, 0);
     assert_eq!(audit.number(version).await, before);
+    // One that was removed before its seal is neither waited for nor written about, for ever.
+    audit.record(1).await;
+    audit.tamper("DELETE FROM sexton.operator_actions WHERE id = 6").await;
+    assert_eq!(audit.seal().await, 0);
+    assert_eq!(audit.number(version).await, before);
+    let state = read_state(audit.db.store(), 100).await.unwrap();
+    assert_eq!((state.unsealed, state.oldest_unsealed_s), (0, 0.0));
+    assert_eq!(audit.problem().await, Some(ChainBreak::RemovedUnsealed { action: 6 }));
 }
 
 #[tokio::test]
@@ -200,7 +218,7 @@ async fn actions_of_before_the_chain_come_first_in_their_order() {
     assert_eq!(state.unsealed, 6);
     assert!(
         audit.verify().await.is_intact,
-        "what waits for its seal was not inserted past the chain"
+        "what waits for its seal was not inserted outside the chain"
     );
     assert_eq!(seal(audit.db.store(), 2).await.unwrap().actions, 2);
     assert_eq!(audit.seal().await, 4);
@@ -222,25 +240,67 @@ async fn retention_leaves_the_last_hash_that_it_removed_as_the_beginning() {
     audit.sql(old).await;
     audit.seal().await;
     audit.sql(old).await;
-    let forget = async || {
-        let terms = RetentionPolicy { days: 30, audit_days: Some(400) };
-        pass(audit.db.store(), terms, &[RetentionTarget::Audit], 2, None).await.unwrap().other
-    };
-    assert_eq!(forget().await, 5);
+    assert_eq!(audit.forget().await, 5);
     let verification = audit.verify().await;
     assert!(verification.is_intact, "{verification:?}");
     assert_eq!((verification.anchor.to_string(), verification.verified), (old_head.clone(), 6));
     assert_eq!(audit.number("SELECT min(id) FROM sexton.operator_actions").await, 6);
-    // The head that retention has come to is still good, one before it is not there any more.
+    // The head that retention has come to is still good, an earlier one is not there any more.
     assert!(verify(audit.db.store(), Some(&old_head)).await.unwrap().is_intact);
     let earlier = old_head.replacen('5', "4", 1);
     let refused = verify(audit.db.store(), Some(&earlier)).await.unwrap_err().to_string();
-    assert!(refused.contains("retention has removed actions up to position 5"), "{refused}");
+    assert!(
+        refused.contains("is at position 4, and actions up to position 5 were removed"),
+        "{refused}"
+    );
     let other = format!("5:{}", "0".repeat(64));
     let found = verify(audit.db.store(), Some(&other)).await.unwrap().problem.unwrap();
     assert!(matches!(found.found, ChainBreak::OtherHead { position: 5, .. }), "{found:?}");
-    assert_eq!(forget().await, 0);
+    assert_eq!(audit.forget().await, 0);
     assert!(audit.verify().await.is_intact);
+}
+
+#[tokio::test]
+async fn an_action_of_the_future_is_as_old_as_its_seal_and_does_not_stop_retention() {
+    let audit = Audit::new().await;
+    audit
+        .sql(
+            "INSERT INTO sexton.operator_actions (at, actor, action) VALUES
+              (now() + interval '10 years', 'ann', 'edit'), ('infinity', 'ann', 'edit')",
+        )
+        .await;
+    audit.record(1).await;
+    audit.seal().await;
+    assert_eq!(audit.forget().await, 0);
+    // As it is 500 days later.
+    let later = "UPDATE sexton.audit_seals SET sealed_at = sealed_at - interval '500 days'";
+    audit.tamper(&format!("{later} WHERE position <= 2")).await;
+    assert_eq!(audit.forget().await, 2);
+    let verification = audit.verify().await;
+    assert!(verification.is_intact, "{verification:?}");
+    assert_eq!((verification.anchor.position, verification.verified), (2, 1));
+    // What is left of one that somebody else has removed says nothing about its age.
+    audit.tamper(&format!("{later}; DELETE FROM sexton.operator_actions")).await;
+    assert_eq!(audit.forget().await, 0);
+}
+
+/// The statement of the page for auditors, as they run it.
+#[tokio::test]
+async fn the_documented_statement_finds_a_changed_and_a_removed_action() {
+    let audit = Audit::new().await;
+    audit.record(4).await;
+    audit.seal().await;
+    let page = crate::docs::text("docs/reference/audit-chain.md");
+    let [statement] = &crate::docs::blocks(&page, "sql")[..] else { panic!("one statement") };
+    let found = async || -> Vec<(i64, bool)> {
+        let rows = sqlx::query_as(sqlx::AssertSqlSafe(statement.clone()));
+        rows.fetch_all(audit.db.pool()).await.unwrap()
+    };
+    assert_eq!(found().await, [(1, true), (2, true), (3, true), (4, true)]);
+    audit
+        .tamper("UPDATE sexton.operator_actions SET actor = 'bob' WHERE id = 2; DELETE FROM sexton.operator_actions WHERE id = 4")
+        .await;
+    assert_eq!(found().await, [(1, true), (2, false), (3, true), (4, false)]);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ const MATRIX: &[(&str, [bool; 6])] = &[
         [true, true, false, false, false, false],
     ),
     ("SELECT body FROM sexton.request_keys", [true, true, true, false, true, false]),
-    ("DELETE FROM sexton.request_keys", [true, true, true, false, false, false]),
+    ("DELETE FROM sexton.request_keys", [true, true, false, false, false, false]),
     ("DELETE FROM sexton.pings", [true, true, false, false, false, false]),
     ("DELETE FROM sexton.ping_endpoint", [true, true, false, false, false, false]),
     ("UPDATE sexton.incidents SET state = state", [true, true, true, false, false, false]),

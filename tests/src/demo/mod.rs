@@ -11,8 +11,9 @@
 //! - Real programs on a real PostgreSQL and RabbitMQ, in a database and a namespace of their own;
 //!   what an operator does is done by the command `sexton`.
 //! - Each line about an execution is read from rows and carries its id.
-//! - Without a terminal it ends by itself; at a terminal it stays up until Enter, for people who look at the console. With success only if all was observed that was to be. Otherwise it names
-//!   what is missing and shows the ends of the programs' logs.
+//! - Without a terminal it ends by itself; at a terminal it stays up until Enter, for people who look at the
+//!   console. It succeeds only if all of it was observed. Otherwise it names what is missing and shows the ends of
+//!   the programs' logs.
 //! - Whatever it started is stopped again, also on Ctrl-C.
 //!
 //! `up` and `down` leave the same platform running, and end it; see [`up`]. `clients` shows services in other languages.

@@ -1,7 +1,8 @@
 //! `sexton audit head` and `verify`: the chain of the audit.
 
 use clap::Args;
-use sexton_operations::audit::chain::{self, AuditVerification};
+use sexton_operations::audit::chain::{self, AuditVerification, MAX_COUNTED};
+use sexton_store::retention::MIN_AUDIT_DAYS;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -58,7 +59,8 @@ fn render(verification: &AuditVerification, session: &Session) -> Result<(), Fai
     session.out.print(format!("{verified} {noun} intact{place}{since}"))?;
     if anchor.position > 0 {
         let text = format!(
-            "retention has removed those up to position {}, whose hash is taken for granted",
+            "actions up to position {} were removed, and the hash there is taken for granted. Retention keeps {MIN_AUDIT_DAYS} days at \
+             least: if a head that you noted there is younger, somebody else removed them",
             anchor.position
         );
         session.out.print(text)?;
@@ -72,5 +74,5 @@ fn render(verification: &AuditVerification, session: &Session) -> Result<(), Fai
 
 /// As many are counted as the head's document says.
 fn count(unsealed: i64) -> String {
-    if unsealed >= 10_000 { "10,000 or more".to_owned() } else { unsealed.to_string() }
+    if unsealed >= MAX_COUNTED { "10,000 or more".to_owned() } else { unsealed.to_string() }
 }

@@ -6,7 +6,7 @@
 //! take too long it ends before the first number that they may have drawn. An export that goes on from the last
 //! number of the one before misses nothing.
 //!
-//! The last line says what the export contains, and signs it with the head of the audit's chain.
+//! The last line says what the export contains, and names the head of the audit's chain.
 
 use chrono::Utc;
 use clap::{Args, ValueEnum};

@@ -4,10 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
-use sexton_operations::bulks::verified_requeue;
-use sexton_operations::failed::edit::{
-    Difference, EditOptions, EditTarget, Edited, read_params as parse,
-};
+use sexton_operations::bulks::verified_requeue::{EditOutcome, edit_and_requeue};
+use sexton_operations::failed::edit::{Difference, EditOptions, EditTarget, read_params as parse};
 use sexton_store::Store;
 use sexton_store::executions::Execution;
 
@@ -90,18 +88,18 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
         return Err(keep(failure));
     }
     let reason = &arguments.reason;
-    match target.apply(&store, &params, &difference, (&session.actor, reason)).await {
+    let by = (&session.actor, reason.as_str());
+    match edit_and_requeue(&store, &target, &params, &difference, by).await {
         Err(error) => Err(keep(error.into())),
-        Ok(Edited::ToVerify { id, attempt }) => {
-            let by = (&session.actor, Some(reason.as_str()));
-            let bulk = verified_requeue::requeue(&store, &[id], Some(attempt), None, by).await?;
-            follow_verified(&store, bulk, false, session).await
-        }
-        Ok(Edited::Done) if session.out.is_json() => {
+        Ok(EditOutcome::Verifying(bulk)) => follow_verified(&store, bulk, false, session).await,
+        Ok(EditOutcome::NotRequeued(error)) => Err(Failure::Failed(format!(
+            "{id} is edited, but not requeued: {error}; `sexton failed requeue {id}` requeues it"
+        ))),
+        Ok(EditOutcome::Done) if session.out.is_json() => {
             let state = if arguments.no_requeue { "failed" } else { "pending" };
             render_outcome(id, &difference, state, session)
         }
-        Ok(Edited::Done) => session.out.print(format!("{id} is {what}.")),
+        Ok(EditOutcome::Done) => session.out.print(format!("{id} is {what}.")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Deserialize;
 use sexton_model::id::ExecutionId;
 use sexton_operations::executions::{cancel, details};
 use sexton_operations::jobs::trigger::{TriggerRequest, trigger};
@@ -15,9 +16,14 @@ use crate::pages::shell::form::Form;
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
-/// An empty field is no reason.
-fn given(reason: Option<&str>) -> Option<&str> {
-    reason.map(str::trim).filter(|reason| !reason.is_empty())
+/// A repetition.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunAgainForm {
+    /// Drawn with the page: a form that is sent twice runs once.
+    key: Option<Uuid>,
+    #[serde(default, deserialize_with = "crate::api::reason")]
+    reason: Option<String>,
 }
 
 fn done(visit: &Visit<Operator>, id: Uuid, done: Done) -> Response {
@@ -29,7 +35,7 @@ pub(super) async fn cancel(
     Path(id): Path<Uuid>,
     Form(ReasonBody { reason }): Form<ReasonBody>,
 ) -> Result<Response, Refusal> {
-    let (store, reason) = (visit.writes(), given(reason.as_deref()));
+    let (store, reason) = (visit.writes(), reason.as_deref());
     let cancelled = cancel::cancel(&store, ExecutionId::new(id), visit.actor(), reason).await;
     Ok(match cancelled.map_err(|error| visit.refuse(error))? {
         Cancelled::Immediately => done(&visit, id, Done::Cancelled),
@@ -41,19 +47,21 @@ pub(super) async fn cancel(
 pub(super) async fn run_again(
     visit: Visit<Operator>,
     Path(id): Path<Uuid>,
-    Form(ReasonBody { reason }): Form<ReasonBody>,
+    Form(RunAgainForm { key, reason }): Form<RunAgainForm>,
 ) -> Result<Response, Refusal> {
     let store = visit.writes();
+    let key = key.map(|key| format!("console-{key}"));
     let repeated = async {
         let execution = details::find(&store, id, true).await?.execution;
         let request = TriggerRequest {
             job: &execution.job_name,
-            key: None,
+            key: key.as_deref(),
             params: execution.params.as_object(),
-            reason: given(reason.as_deref()),
+            reason: reason.as_deref(),
         };
         trigger(&store, request, visit.actor()).await
     };
     let triggered = repeated.await.map_err(|error| visit.refuse(error))?;
-    Ok(done(&visit, triggered.id.get(), Done::RunAgain))
+    let what = if triggered.created { Done::RunAgain } else { Done::SentTwice };
+    Ok(done(&visit, triggered.id.get(), what))
 }

@@ -4,8 +4,9 @@ use askama::Template;
 use axum::extract::Path;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sexton_model::access::Role;
+use sexton_model::failures::MASK;
 use sexton_model::job::is_reserved;
 use sexton_model::progress::Progress;
 use sexton_operations::executions::details::{self, ExecutionDetails};
@@ -14,6 +15,7 @@ use sexton_operations::ledger::execution::{ExplainedExecution, explain_execution
 use sexton_store::attempts::Attempt;
 use sexton_store::executions::Execution;
 use sexton_store::flows::FlowMember;
+use uuid::Uuid;
 
 use super::output::{ShownOutput, shown};
 use crate::access::Viewer;
@@ -38,6 +40,8 @@ pub(super) enum Done {
     CancelRequested,
     /// It was made to repeat another one, or by a trigger.
     RunAgain,
+    /// The form that made it was sent again.
+    SentTwice,
 }
 
 impl Done {
@@ -47,6 +51,7 @@ impl Done {
             Self::Cancelled => "cancelled",
             Self::CancelRequested => "cancel_requested",
             Self::RunAgain => "run_again",
+            Self::SentTwice => "sent_twice",
         }
     }
 
@@ -57,6 +62,7 @@ impl Done {
                 "You have requested its cancel. Its worker ends the task, and this page shows when."
             }
             Self::RunAgain => "You have made this execution. This page shows what becomes of it.",
+            Self::SentTwice => "The form was sent more than once, and made only this execution.",
         }
     }
 }
@@ -82,6 +88,15 @@ struct ExecutionPage<'a> {
     output: Option<ShownOutput>,
     notice: Option<&'static str>,
     role: Role,
+    /// A form that is sent twice runs once.
+    key: Uuid,
+}
+
+/// Returns the params without those in which something is masked: sent back, the mask would take the place of the secret.
+fn without_masks(params: &Value) -> Map<String, Value> {
+    let fields = params.as_object().into_iter().flatten();
+    let plain = fields.filter(|(_, value)| !value.to_string().contains(MASK));
+    plain.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 impl ExecutionPage<'_> {
@@ -125,13 +140,17 @@ impl ExecutionPage<'_> {
     }
 
     fn trigger_command(&self) -> String {
-        let params = self.execution.params.to_string();
+        let params = Value::Object(without_masks(&self.execution.params)).to_string();
         copy::command(&["jobs", "trigger", &self.execution.job_name, "--params", &params])
     }
 
     fn trigger_request(&self) -> String {
         let path = format!("/jobs/{}/trigger", self.execution.job_name);
-        copy::request("POST", &path, &json!({"params": self.execution.params}))
+        copy::request("POST", &path, &json!({"params": without_masks(&self.execution.params)}))
+    }
+
+    fn has_masks(&self) -> bool {
+        self.execution.params.to_string().contains(MASK)
     }
 
     fn logs_command(&self, output: &ShownOutput) -> String {
@@ -189,7 +208,23 @@ pub(super) async fn show(
         output,
         notice: query.values.done.map(Done::sentence),
         role: Role::Operator,
+        key: Uuid::new_v4(),
         details: &details,
         explained: &explained,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_request_has_no_masks() {
+        let params = json!({
+            "order": 7, "api_token": MASK, "login": {"user": "ann", "password": MASK},
+            "url": "https://ann:***@shop.example/", "list": [1, "a"],
+        });
+        assert_eq!(Value::Object(without_masks(&params)), json!({"order": 7, "list": [1, "a"]}));
+        assert!(without_masks(&Value::Null).is_empty());
+    }
 }

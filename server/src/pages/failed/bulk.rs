@@ -11,8 +11,8 @@ use sexton_operations::bulks::request::{self, BulkAction, Verifier};
 use sexton_operations::error::OperationError;
 use sexton_operations::filter::FailureScope;
 use sexton_operations::selection::Selection;
-use sexton_store::Store;
 use sexton_store::bulk::Preview;
+use sexton_store::{Store, status};
 
 use crate::access::Operator;
 use crate::api::{filtered_query, problem_of_parameter};
@@ -193,7 +193,11 @@ pub(super) async fn create(
     let action = BulkAction { kind, canary: query.canary, pool: None, verify, rate, reason };
     let created = async {
         let store = visit.writes();
-        let now = sexton_store::status::clock(&store).await?;
+        // An age such as 36h counts from the preview, so that the same failures are taken.
+        let now = match query.previewed_at {
+            Some(previewed_at) => previewed_at,
+            None => status::clock(&store).await?,
+        };
         let selection = query.select(&store, kind, now).await?;
         let preview = request::preview(&store, &selection, query.previewed_at).await?;
         preview.create(&store, action, visit.actor()).await

@@ -5,13 +5,13 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sexton_model::failures::mask_secrets;
 use sexton_model::id::AttemptNumber;
 use sexton_model::pool::PoolName;
-use sexton_operations::bulks::verified_requeue;
-use sexton_operations::error::OperationError;
-use sexton_operations::failed::edit::{EditOptions, EditTarget, Edited, read_params};
+use sexton_operations::bulks::verified_requeue::{EditOutcome, edit_and_requeue};
+use sexton_operations::digest::sha256_hex;
+use sexton_operations::failed::edit::{EditOptions, EditTarget, read_params};
 use sexton_operations::failed::masked::{masked_places, restore_masked};
 use sexton_operations::params_schemas::SchemaMismatch;
 use uuid::Uuid;
@@ -41,6 +41,8 @@ pub(super) struct EditForm {
     stay_failed: bool,
     /// Make the changes, instead of showing them.
     apply: bool,
+    /// The digest of what the page showed.
+    shown: Option<String>,
 }
 
 /// A change, with the values, masked.
@@ -64,6 +66,8 @@ struct EditPage {
     notes: Vec<String>,
     changes: Vec<ShownChange>,
     more_changes: usize,
+    /// The digest of what it shows.
+    shown: String,
 }
 
 impl EditPage {
@@ -132,6 +136,7 @@ pub(super) async fn change(
         }
     };
     page.show_changes(&target, &params, &difference.params);
+    let is_applied = page.form.apply && page.form.shown.as_ref() == Some(&page.shown);
     let schemas = target.schemas(&store, &difference).await;
     let schemas = schemas.map_err(|error| visit.refuse(error))?;
     page.notes = schemas.notes();
@@ -142,21 +147,16 @@ pub(super) async fn change(
     if !page.problems.is_empty() {
         return Ok(page.refused());
     }
-    let Some(reason) = page.form.reason.as_deref().filter(|_| page.form.apply) else {
+    let Some(reason) = page.form.reason.as_deref().filter(|_| is_applied) else {
+        if page.form.apply {
+            page.notes.push("Nothing is changed yet. This is what changes now.".to_owned());
+        }
         return Ok(html(&page));
     };
-    let applied = async {
-        let by = (visit.actor(), reason);
-        let edited = target.apply(&store, &params, &difference, by).await?;
-        if let Edited::ToVerify { id, attempt } = edited {
-            let by = (visit.actor(), Some(reason));
-            verified_requeue::requeue(&store, &[id], Some(attempt), None, by).await?;
-            return Ok::<_, OperationError>(Done::Verifying);
-        }
-        Ok(if requeue { Done::Requeued } else { Done::Edited })
-    };
-    match applied.await {
-        Ok(done) => {
+    let by = (visit.actor(), reason);
+    match edit_and_requeue(&store, &target, &params, &difference, by).await {
+        Ok(outcome) => {
+            let done = done(outcome, id, requeue);
             let address = format!("/failed/{id}?done={}", done.word());
             Ok(Redirect::to(&visit.url(&address)).into_response())
         }
@@ -168,10 +168,31 @@ pub(super) async fn change(
     }
 }
 
+fn done(outcome: EditOutcome, id: Uuid, requeue: bool) -> Done {
+    match outcome {
+        EditOutcome::Done if requeue => Done::Requeued,
+        EditOutcome::Done => Done::Edited,
+        EditOutcome::Verifying(_) => Done::Verifying,
+        EditOutcome::NotRequeued(error) => {
+            tracing::warn!(execution.id = %id, "execution {id} was edited, but not requeued: {error}");
+            Done::EditedOnly
+        }
+    }
+}
+
 impl EditPage {
     fn new(frame: Frame, id: Uuid, (job, pool): (String, String), form: EditForm) -> Self {
         let (problems, notes, changes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { frame, id, job, pool, form, problems, notes, changes, more_changes: 0 }
+        let shown = String::new();
+        Self { frame, id, job, pool, form, problems, notes, changes, more_changes: 0, shown }
+    }
+
+    /// Returns the digest of the edit that the form says, and of the params that it would change.
+    fn digest(&self, before: &Value) -> String {
+        let EditForm { params, pool, stay_failed, .. } = &self.form;
+        // A browser sends the line breaks of a field as CR LF, and drops one at its beginning.
+        let params = params.replace("\r\n", "\n");
+        sha256_hex(json!([before, params.trim(), pool, stay_failed]).to_string().as_bytes())
     }
 
     /// Reads the params, with the stored values where the text has masks; `None`: a problem is noted.
@@ -209,6 +230,7 @@ impl EditPage {
         });
         self.changes = shown.collect();
         self.more_changes = changes.len().saturating_sub(MAX_SHOWN);
+        self.shown = self.digest(&before);
     }
 
     fn refused(&self) -> Response {

@@ -31,8 +31,8 @@ pub(super) async fn resume(
     Path(name): Path<String>,
     Form(ReasonBody { reason }): Form<ReasonBody>,
 ) -> Result<Response, Refusal> {
-    let reason = reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
-    let resumed = operations::resume(&visit.writes(), &name, visit.actor(), reason).await;
+    let (store, reason) = (visit.writes(), reason.as_deref());
+    let resumed = operations::resume(&store, &name, visit.actor(), reason).await;
     resumed.map_err(|error| visit.refuse(error))?;
     Ok(done(&visit, &name, Done::Resumed))
 }

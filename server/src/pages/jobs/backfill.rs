@@ -15,6 +15,7 @@ use sexton_store::backfill::BackfilledFiring;
 use sexton_store::jobs::Job;
 
 use super::actions::done;
+use super::problems::problems_of;
 use super::show::Done;
 use crate::access::{Operator, Permission, Viewer};
 use crate::pages::shell::copy;
@@ -24,7 +25,6 @@ use crate::pages::shell::instant::in_address;
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
-use crate::problem::Problem;
 
 /// Firings that a preview lists.
 const MAX_SHOWN: usize = 50;
@@ -60,7 +60,7 @@ impl BackfillForm {
             zone: None,
             rate: rate.as_ref().ok().copied().flatten(),
             allow_overlap: self.overlap,
-            reason: given(&self.reason),
+            reason: self.reason.as_deref(),
         };
         let range = request.read(job, frame.now);
         let rate = rate.map_err(|error| InvalidRequest::field("rate", format!(": {error}")));
@@ -165,15 +165,6 @@ async fn preview_of<P: Permission>(
     let range = page.form.read(&page.job, &page.frame)?;
     let totals = range.preview(visit.reads(), visit.actor()).await?;
     Ok(Preview { totals, since: in_address(range.since), until: in_address(range.until) })
-}
-
-fn problems_of(error: OperationError) -> Vec<String> {
-    let problem = Problem::from(error);
-    let places = problem.errors.into_iter().map(|place| match place.parameter {
-        Some(name) => format!("{name}: {}", place.detail.trim_start_matches(": ")),
-        None => place.detail,
-    });
-    places.collect()
 }
 
 pub(super) async fn preview(

@@ -3,6 +3,7 @@
 mod actions;
 mod backfill;
 mod list;
+mod problems;
 mod schedule;
 mod show;
 mod strip;

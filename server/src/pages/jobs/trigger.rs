@@ -12,19 +12,22 @@ use sexton_operations::job_names;
 use sexton_operations::jobs::trigger::{TriggerRequest, read_params, trigger};
 use sexton_operations::secrets::mask_job;
 use sexton_store::jobs::Job;
+use uuid::Uuid;
 
+use super::problems::problems_of;
 use crate::access::{Operator, Permission, Viewer};
 use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
-use crate::problem::Problem;
 
 /// A trigger.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TriggerForm {
+    /// Drawn with the page: a form that is sent twice runs once.
+    key: Option<Uuid>,
     /// JSON, as the person has written it.
     params: String,
     #[serde(deserialize_with = "crate::api::reason")]
@@ -61,13 +64,14 @@ impl TriggerPage {
 async fn page<P: Permission>(
     visit: &Visit<P>,
     name: &str,
-    form: TriggerForm,
+    mut form: TriggerForm,
     problems: Vec<String>,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Jobs).await?;
     let job = job_names::find(visit.reads(), name).await;
     let mut job = job.map_err(|error| visit.refuse(error))?;
     mask_job(&mut job);
+    form.key.get_or_insert_with(Uuid::new_v4);
     let has_problems = !problems.is_empty();
     let mut response = html(&TriggerPage { frame, job, form, problems, role: Role::Operator });
     if has_problems {
@@ -92,22 +96,21 @@ pub(super) async fn run(
     let triggered = async {
         let written = Some(form.params.trim()).filter(|params| !params.is_empty());
         let params = written.map(|written| read_params(Some(written))).transpose()?;
-        let reason = form.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
-        let request = TriggerRequest { job: &name, key: None, params: params.as_ref(), reason };
+        // The same form with other params runs something else.
+        let key = form.key.map(|key| Uuid::new_v5(&key, form.params.trim().as_bytes()));
+        let key = key.map(|key| format!("console-{key}"));
+        let (params, reason) = (params.as_ref(), form.reason.as_deref());
+        let request = TriggerRequest { job: &name, key: key.as_deref(), params, reason };
         trigger(&store, request, visit.actor()).await
     };
     match triggered.await {
         Ok(done) => {
-            let path = format!("/executions/{}?done=run_again", done.id);
+            let what = if done.created { "run_again" } else { "sent_twice" };
+            let path = format!("/executions/{}?done={what}", done.id);
             Ok(Redirect::to(&visit.url(&path)).into_response())
         }
         Err(error @ OperationError::Invalid(_)) => {
-            let problem = Problem::from(error);
-            let places = problem.errors.into_iter().map(|place| match place.parameter {
-                Some(name) => format!("{name}: {}", place.detail),
-                None => place.detail,
-            });
-            page(&visit, &name, form, places.collect()).await
+            page(&visit, &name, form, problems_of(error)).await
         }
         Err(error) => Err(visit.refuse(error)),
     }

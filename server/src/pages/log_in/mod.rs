@@ -1,9 +1,12 @@
-//! `/log-in` and `/log-out`.
+//! `/log-in`, `/log-out`, and `/set-up` of the first account.
+
+mod set_up;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::State;
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -13,18 +16,24 @@ use sexton_operations::passwords::Password;
 use super::shell::form::Form;
 use super::shell::frame::{Frame, Section, html};
 use super::shell::query::PageQuery;
-use super::shell::refusal::Refusal;
+use super::shell::refusal::{Refusal, with_status_of};
 use super::shell::visit::Site;
 use crate::access::client::Client;
 use crate::access::same_origin::refuse_other_sites;
 use crate::access::session::{self, LogInRefusal};
-use crate::access::set_up;
+use crate::access::set_up::is_open;
 use crate::problem::Problem;
-use crate::set_up_page;
+
+/// Longest form of people whom nobody knows yet.
+const MAX_FORM_BYTES: usize = 8 * 1024;
 
 /// Returns the routes.
 pub(super) fn routes() -> Router<Site> {
-    Router::new().route("/log-in", get(show).post(log_in)).route("/log-out", post(log_out))
+    Router::new()
+        .route("/log-in", get(show).post(log_in))
+        .route("/log-out", post(log_out))
+        .route(set_up::PATH, get(set_up::show).post(set_up::create))
+        .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
 }
 
 /// Where to go then.
@@ -66,60 +75,72 @@ impl LogInPage {
     }
 }
 
-/// Returns the client of a request.
-fn client(site: &Site, extensions: &Extensions, headers: &HeaderMap) -> Result<Client, Refusal> {
-    let client = Client::of(extensions, headers, &site.backend);
-    let unknown = || Problem::unauthenticated("nobody knows where this request comes from");
-    client.ok_or_else(|| Refusal::new(unknown(), site, String::new()))
+/// Where a request of people whom nobody knows comes from. What they send is for nobody on the way to read.
+struct Stranger(Client);
+
+impl FromRequestParts<Site> for Stranger {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Site) -> Result<Self, Refusal> {
+        let path = format!("{}{}", site.base, parts.uri);
+        let client = Client::from_request_parts(parts, &site.backend).await;
+        let client = client.map_err(|problem| Refusal::new(problem, site, path.clone()))?;
+        // Before the form is shown, so that nobody types a password into it.
+        if !client.may_send_passwords() {
+            return Err(Refusal::new(LogInRefusal::NotSecure.into(), site, path));
+        }
+        let is_reading = parts.method == Method::GET;
+        if !is_reading {
+            refuse_other_sites(&parts.headers)
+                .map_err(|problem| Refusal::new(problem, site, path))?;
+        }
+        Ok(Self(client))
+    }
 }
 
-async fn show(State(site): State<Site>, query: PageQuery<LogInQuery>) -> Result<Response, Refusal> {
-    let open = set_up::is_open(&site.backend).await;
-    let refuse = |error: OperationError| Refusal::new(error.into(), &site, query.text().to_owned());
+async fn show(
+    State(site): State<Site>,
+    _: Stranger,
+    query: PageQuery<LogInQuery>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let open = is_open(&site.backend).await;
+    let path = format!("{}{uri}", site.base);
+    let refuse = |error: OperationError| Refusal::new(error.into(), &site, path).of_reading(true);
     if open.map_err(refuse)? {
-        return Ok(Redirect::to(&format!("{}{}", site.base, set_up_page::PATH)).into_response());
+        return Ok(Redirect::to(&format!("{}{}", site.base, set_up::PATH)).into_response());
     }
     Ok(html(&LogInPage::new(&site, &query.values.next)))
 }
 
 async fn log_in(
     State(site): State<Site>,
-    extensions: Extensions,
-    headers: HeaderMap,
+    Stranger(client): Stranger,
     Form(LogInForm { name, password, next }): Form<LogInForm>,
 ) -> Result<Response, Refusal> {
-    refuse_other_sites(&headers).map_err(|problem| Refusal::new(problem, &site, String::new()))?;
-    let client = client(&site, &extensions, &headers)?;
     match session::log_in(&site.backend, &client, name.trim(), &password).await {
         Ok(cookie) => Ok((cookie, Redirect::to(&destination(&site, &next))).into_response()),
         Err(refusal) => {
             let mut page = LogInPage::new(&site, &next);
             (page.name, page.problem) = (name, Some(refusal.to_string()));
-            Ok((status(&refusal), html(&page)).into_response())
+            Ok(in_status(refusal, html(&page)))
         }
     }
 }
 
-fn status(refusal: &LogInRefusal) -> StatusCode {
-    match refusal {
-        LogInRefusal::Wrong => StatusCode::UNAUTHORIZED,
-        LogInRefusal::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-        LogInRefusal::NotSecure => StatusCode::FORBIDDEN,
-        LogInRefusal::Failed(problem) => {
-            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-        }
-    }
+/// Gives a page the status of what it says.
+fn in_status(problem: impl Into<Problem>, page: Response) -> Response {
+    with_status_of(&problem.into(), page)
 }
 
 async fn log_out(
     State(site): State<Site>,
-    extensions: Extensions,
+    Stranger(client): Stranger,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let refuse = |problem| Refusal::new(problem, &site, String::new());
-    refuse_other_sites(&headers).map_err(refuse)?;
-    let client = client(&site, &extensions, &headers)?;
-    let cookie = session::log_out(&site.backend, &client, &headers).await.map_err(refuse)?;
+    let cookie = session::log_out(&site.backend, &client, &headers).await;
+    let refuse = |problem| Refusal::new(problem, &site, format!("{}/me", site.base));
+    let cookie = cookie.map_err(refuse)?;
     Ok((cookie, Redirect::to(&format!("{}/log-in", site.base))).into_response())
 }
 

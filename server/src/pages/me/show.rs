@@ -63,7 +63,7 @@ impl MePage {
                 "Also trigger, requeue, discard, cancel, pause and resume; enqueue; acknowledge and silence incidents; test channels."
             }
             Role::Editor => "Also apply and delete jobs, and edit the params of failed executions.",
-            Role::Admin => "Also decide who may do what: create and revoke tokens.",
+            Role::Admin => "Also decide who may do what: manage accounts and tokens.",
         }
     }
 

@@ -77,24 +77,17 @@ fn state(token: &Token, now: DateTime<Utc>) -> &'static str {
     }
 }
 
-async fn page(
-    visit: &Visit<Admin>,
-    query: TokensQuery,
-    created: Option<(String, String)>,
+pub(super) async fn list(
+    visit: Visit<Admin>,
+    query: PageQuery<TokensQuery>,
 ) -> Result<Response, Refusal> {
+    let query = query.values;
     let mut tokens = tokens::list(visit.reads()).await.map_err(|error| visit.refuse(error))?;
     let frame = visit.frame(Section::Other).await?;
     if !query.all {
         tokens.retain(|token| state(token, frame.now) == "active");
     }
-    Ok(html(&TokensPage { frame, query, tokens, created, role: Role::Admin }))
-}
-
-pub(super) async fn list(
-    visit: Visit<Admin>,
-    query: PageQuery<TokensQuery>,
-) -> Result<Response, Refusal> {
-    page(&visit, query.values, None).await
+    Ok(html(&TokensPage { frame, query, tokens, created: None, role: Role::Admin }))
 }
 
 /// A token to be created.
@@ -109,7 +102,8 @@ pub(super) struct TokenForm {
     reason: Option<String>,
 }
 
-/// Answers with the page instead of leading to it: the token is stored nowhere. Sent again, the form is refused, for the name is taken.
+/// Answers with the token instead of leading to the list: it is stored nowhere, so nothing that may fail comes after its creation. Sent
+/// again, the form is refused, for the name is taken.
 pub(super) async fn create(
     visit: Visit<Admin>,
     Form(form): Form<TokenForm>,
@@ -118,10 +112,12 @@ pub(super) async fn create(
     let valid_for = valid_for.as_deref().map(|text| duration::parse(text.trim())).transpose();
     let valid_for = valid_for
         .map_err(|error| visit.refuse(problem_of_parameter("valid_for", &error.to_string())))?;
+    let frame = visit.frame(Section::Other).await?;
     let (store, name, reason) = (visit.writes(), name.trim(), reason.as_deref());
     let created = tokens::create(&store, name, role, valid_for, visit.actor(), reason).await;
     let text = created.map_err(|error| visit.refuse(error))?;
-    page(&visit, TokensQuery::default(), Some((name.to_owned(), text))).await
+    let (query, created) = (TokensQuery::default(), Some((name.to_owned(), text)));
+    Ok(html(&TokensPage { frame, query, tokens: Vec::new(), created, role: Role::Admin }))
 }
 
 pub(super) async fn revoke(

@@ -1,6 +1,5 @@
 //! `/events`: the stream by which open pages learn that something has changed.
 
-use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 
@@ -21,9 +20,8 @@ pub(in crate::pages) struct EventsQuery {
 pub(in crate::pages) async fn follow(
     visit: Visit<Viewer>,
     query: PageQuery<EventsQuery>,
-    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let refuse = |problem: String| visit.refuse(problem_of_parameter("topics", &problem));
     let topics = parse_topics(&query.values.topics).map_err(refuse)?;
-    Ok(events::follow(visit.listen(topics), headers.contains_key("last-event-id")))
+    Ok(events::follow(visit.listen(topics)))
 }

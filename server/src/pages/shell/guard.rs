@@ -7,7 +7,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY as CSP, HeaderName, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::Semaphore;
@@ -33,24 +33,27 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (REFERRER_POLICY, "same-origin"),
 ];
 
-/// Limits the number of pages at the same time and the time of each, and sets the headers.
+/// Limits the number of pages at the same time. Not of the log-in's: the slow forms of strangers would take all places.
+pub(in crate::pages) async fn in_turn(request: Request, next: Next) -> Response {
+    // It is never closed.
+    let _turn = TURNS.acquire().await;
+    next.run(request).await
+}
+
+/// Limits the time of a page, that of its turn included, and sets the headers.
 pub(in crate::pages) async fn guarded(
     State(site): State<Site>,
     request: Request,
     next: Next,
 ) -> Response {
     let path = format!("{}{}", site.base, request.uri());
-    let answering = async {
-        // It is never closed.
-        let _turn = TURNS.acquire().await;
-        next.run(request).await
-    };
-    let answered = timeout(PAGE_TIMEOUT, answering).await;
+    let is_reading = request.method() == Method::GET;
+    let answered = timeout(PAGE_TIMEOUT, next.run(request)).await;
     let mut response = answered.unwrap_or_else(|_| {
         let detail = "the page took more than 30 s; of an action, look first whether it was done";
         let status = StatusCode::SERVICE_UNAVAILABLE;
-        Refusal::new(Problem::new(status, ProblemCode::TooSlow, detail), &site, path)
-            .into_response()
+        let problem = Problem::new(status, ProblemCode::TooSlow, detail);
+        Refusal::new(problem, &site, path).of_reading(is_reading).into_response()
     });
     let headers = response.headers_mut();
     for (name, value) in HEADERS {

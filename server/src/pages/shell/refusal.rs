@@ -1,10 +1,8 @@
 //! Refusals and failures, as pages.
 
-use std::sync::Arc;
-
 use askama::Template;
+use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use url::form_urlencoded::byte_serialize;
 
@@ -12,9 +10,6 @@ use super::frame::{Frame, Section, html};
 use super::visit::Site;
 use crate::access::Caller;
 use crate::problem::{Problem, ProblemCode};
-
-/// When the page comes again by itself if the database is away, in seconds.
-const RETRY_SECONDS: u16 = 5;
 
 /// A page that says why another one cannot be shown, or something was not done.
 #[derive(Debug)]
@@ -25,31 +20,31 @@ pub(in crate::pages) struct Refusal(Box<RefusalPage>);
 struct RefusalPage {
     frame: Frame,
     problem: Problem,
-    leads_to_log_in: bool,
+    /// Whether it was a request for a page; an action is never sent again by itself.
+    is_reading: bool,
 }
 
 impl RefusalPage {
-    fn is_temporary(&self) -> bool {
-        matches!(self.problem.code, ProblemCode::Unavailable | ProblemCode::TooSlow)
+    /// Whether the page comes again by itself.
+    fn comes_again(&self) -> bool {
+        self.is_reading
+            && matches!(self.problem.code, ProblemCode::Unavailable | ProblemCode::TooSlow)
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.problem.code == ProblemCode::Unauthenticated
     }
 }
 
 impl Refusal {
     pub(in crate::pages) fn new(problem: Problem, site: &Site, path: String) -> Self {
-        let frame = Frame {
-            base: Arc::clone(&site.base),
-            caller: None,
-            section: Section::Other,
-            // No page of a refusal shows a time.
-            now: chrono::DateTime::UNIX_EPOCH,
-            path,
-        };
-        Self(Box::new(RefusalPage { frame, problem, leads_to_log_in: false }))
+        let frame = Frame { path, ..Frame::of_nobody(site, Section::Other) };
+        Self(Box::new(RefusalPage { frame, problem, is_reading: false }))
     }
 
-    /// Leads people whom nobody knows to the log-in, and from there back.
-    pub(in crate::pages) fn or_log_in(mut self) -> Self {
-        self.0.leads_to_log_in = self.0.problem.code == ProblemCode::Unauthenticated;
+    /// Says that it refuses a page and no action: such a page comes again by itself, and people whom nobody knows come to the log-in first.
+    pub(in crate::pages) fn of_reading(mut self, is_reading: bool) -> Self {
+        self.0.is_reading = is_reading;
         self
     }
 
@@ -62,17 +57,21 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        if self.0.leads_to_log_in {
+        if self.0.is_reading && self.0.is_unknown() {
             let back: String = byte_serialize(self.0.frame.path.as_bytes()).collect();
             let address = self.0.frame.url(format!("/log-in?next={back}"));
             return Redirect::to(&address).into_response();
         }
-        let status = StatusCode::from_u16(self.0.problem.status);
-        let mut response = html(&*self.0);
-        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        if self.0.is_temporary() {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
-        }
-        response
+        with_status_of(&self.0.problem, html(&*self.0))
     }
+}
+
+/// Gives a page the status of a problem, and says when to come again.
+pub(in crate::pages) fn with_status_of(problem: &Problem, mut page: Response) -> Response {
+    let status = StatusCode::from_u16(problem.status);
+    *page.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(seconds) = problem.retry_after {
+        page.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    page
 }

@@ -34,6 +34,8 @@ pub(in crate::pages) struct Visit<P> {
     allowed: Allowed<P>,
     site: Site,
     uri: Uri,
+    /// Whether it only reads.
+    is_reading: bool,
 }
 
 impl<P: Permission> Visit<P> {
@@ -76,7 +78,8 @@ impl<P: Permission> Visit<P> {
 
     /// Makes a page of a refusal.
     pub(in crate::pages) fn refuse(&self, problem: impl Into<crate::problem::Problem>) -> Refusal {
-        Refusal::new(problem.into(), &self.site, self.path()).to(self.allowed.caller())
+        let refusal = Refusal::new(problem.into(), &self.site, self.path());
+        refusal.of_reading(self.is_reading).to(self.allowed.caller())
     }
 }
 
@@ -89,9 +92,8 @@ impl<P: Permission> FromRequestParts<Site> for Visit<P> {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let is_reading = parts.method == Method::GET;
         let allowed = allowed.map_err(|problem| {
-            let refusal = Refusal::new(problem, site, format!("{}{path}", site.base));
-            if is_reading { refusal.or_log_in() } else { refusal }
+            Refusal::new(problem, site, format!("{}{path}", site.base)).of_reading(is_reading)
         })?;
-        Ok(Self { allowed, site: site.clone(), uri })
+        Ok(Self { allowed, site: site.clone(), uri, is_reading })
     }
 }

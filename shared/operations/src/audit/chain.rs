@@ -7,13 +7,14 @@ use sexton_store::Store;
 use sexton_store::operator::chain::{
     find_outside, find_removed_unsealed, find_unchained, list_sealed, read_state,
 };
+use sexton_store::retention::MIN_AUDIT_DAYS;
 
 use crate::error::{InvalidRequest, OperationError};
 
 /// Records of one page.
 const PAGE_RECORDS: i64 = 1_000;
 /// Actions that wait for their seal are counted up to this number.
-const MAX_COUNTED: i64 = 10_000;
+pub const MAX_COUNTED: i64 = 10_000;
 
 /// The end of the chain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -54,7 +55,7 @@ pub struct AuditVerification {
     pub is_intact: bool,
     /// Actions whose hashes were computed again.
     pub verified: u64,
-    /// Where the chain begins: the last position that retention removed, with its hash, which cannot be computed again.
+    /// Where the chain begins: the last position that was removed, with its hash, which cannot be computed again.
     pub anchor: ChainHead,
     /// When the first verified action was recorded, in RFC 3339; `None`: no action was verified.
     pub since: Option<String>,
@@ -76,12 +77,12 @@ pub struct AuditProblem {
     pub message: String,
 }
 
-/// Verifies the audit up to its present head: computes the hash of each record again, and looks for records past the chain. With
-/// `noted`, a head of an earlier time as `POSITION:HASH`, also that the chain still leads over it. Reads a page at a time.
+/// Verifies the audit up to its present head: computes the hash of each record again, and looks for records outside the chain. With
+/// `noted`, an earlier head as `POSITION:HASH`, also that the chain still contains it. Reads a page at a time.
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] for a head that cannot be read or is older than what retention has kept, and those of the database.
+/// [`InvalidRequest`] for a head that cannot be read or is older than the chain's beginning, and those of the database.
 pub async fn verify(
     store: &Store,
     noted: Option<&str>,
@@ -104,7 +105,7 @@ pub async fn verify(
     };
     let mut found = follow(store, noted, state.head, &mut verification).await?.err();
     if found.is_none() {
-        found = find_beside(store).await?;
+        found = find_outside_of_chain(store).await?;
     }
     verification.is_intact = found.is_none();
     verification.problem = found.map(|found| AuditProblem { message: found.to_string(), found });
@@ -161,8 +162,8 @@ async fn follow(
     }))
 }
 
-/// Looks for what is recorded beside the chain.
-async fn find_beside(store: &Store) -> Result<Option<ChainBreak>, OperationError> {
+/// Looks for what lies outside the chain.
+async fn find_outside_of_chain(store: &Store) -> Result<Option<ChainBreak>, OperationError> {
     if let Some(position) = find_outside(store).await? {
         return Ok(Some(ChainBreak::Outside { position }));
     }
@@ -186,7 +187,8 @@ fn check_kept(noted: Option<ChainHead>, anchor: ChainHead) -> Result<(), Invalid
         Some(noted) if noted.position < anchor.position => Err(InvalidRequest::field(
             "head",
             format!(
-                "is at position {}, and retention has removed actions up to position {}; give a head that was noted later",
+                "is at position {}, and actions up to position {} were removed. Retention keeps {MIN_AUDIT_DAYS} days at least: if \
+                 this head is younger, somebody else removed them",
                 noted.position, anchor.position
             ),
         )),

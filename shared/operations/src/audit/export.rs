@@ -1,12 +1,11 @@
 //! The end of an export: what it contains, and the head of the audit's chain.
 
-use std::fmt::Write as _;
-
 use ring::digest::{Context, SHA256};
 use serde::Serialize;
 use sexton_store::Store;
 
 use super::chain::{self, AuditHead};
+use crate::digest::hex;
 use crate::error::OperationError;
 
 /// The last line of an export.
@@ -50,12 +49,7 @@ impl ExportDigest {
     ///
     /// Those of the database.
     pub async fn finish(self, store: &Store, through: i64) -> Result<ExportEnd, OperationError> {
-        let digest = self.context.finish();
-        let sha256 = digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let sha256 = hex(self.context.finish().as_ref());
         let head = chain::head(store).await?;
         Ok(ExportEnd { through, actions: self.actions, sha256, head })
     }

@@ -1,6 +1,7 @@
 //! Requeues a few executions whose jobs have a verify task, by a bulk, since the question takes a while and must
 //! survive the program that asks.
 
+use serde_json::Value;
 use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::bulk::{self, BulkSelector, NewBulk};
@@ -12,6 +13,7 @@ use super::request::Verifier;
 use crate::actor::Actor;
 use crate::error::OperationError;
 use crate::failed::actions::{self, find_failed};
+use crate::failed::edit::{Difference, EditTarget, Edited};
 
 /// What became of the requeue of one execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +22,37 @@ pub enum Requeued {
     Done,
     /// The bulk of this number runs the job's verify task first.
     Verifying(i64),
+}
+
+/// What became of an edit that was written.
+#[derive(Debug)]
+pub enum EditOutcome {
+    /// It is edited, and requeued if that was requested.
+    Done,
+    /// It is edited; the bulk of this number runs the job's verify task before it requeues it.
+    Verifying(i64),
+    /// It is edited, but stays failed: for this reason there is no bulk that runs the verify task.
+    NotRequeued(OperationError),
+}
+
+/// Writes an edit, and then requeues the execution if that was requested, after the verify task of its job if there is one.
+///
+/// A crash between the edit and the bulk that verifies leaves the execution edited and failed.
+///
+/// # Errors
+///
+/// [`crate::error::Conflict`] after another operator's change; nothing was written. Once the edit is written, nothing is an error.
+pub async fn edit_and_requeue(
+    store: &Store,
+    target: &EditTarget<'_>,
+    params: &Value,
+    difference: &Difference<'_>,
+    (actor, reason): (&Actor, &str),
+) -> Result<EditOutcome, OperationError> {
+    let edited = target.apply(store, params, difference, (actor, reason)).await?;
+    let Edited::ToVerify { id, attempt } = edited else { return Ok(EditOutcome::Done) };
+    let requeued = requeue(store, &[id], Some(attempt), None, (actor, Some(reason))).await;
+    Ok(requeued.map_or_else(EditOutcome::NotRequeued, EditOutcome::Verifying))
 }
 
 /// Requeues one failed execution, after the verify task of its job if there is one. With the attempt number that the operator has `seen`,

@@ -1,7 +1,8 @@
 //! Edits a failed execution: other params or another pool.
 //!
 //! [`EditTarget::find`] checks that it may be edited, [`EditTarget::compare`] returns the changes, and
-//! [`EditTarget::apply`] writes them unless somebody else has edited the execution meanwhile.
+//! [`crate::bulks::verified_requeue::edit_and_requeue`] writes them unless somebody else has edited the execution
+//! meanwhile.
 
 use serde_json::{Map, Value};
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -54,13 +55,12 @@ pub struct Difference<'a> {
     pub pool: Option<&'a str>,
 }
 
-/// The result of an edit.
+/// What an edit has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Edited {
+pub(crate) enum Edited {
     /// It is edited, and requeued if requested.
     Done,
-    /// It is edited; before it runs, the caller starts its job's verify task with
-    /// [`crate::bulks::verified_requeue::requeue`].
+    /// It is edited; before it runs, the caller starts its job's verify task.
     ToVerify {
         /// The execution.
         id: ExecutionId,
@@ -129,7 +129,7 @@ impl<'a> EditTarget<'a> {
     /// # Errors
     ///
     /// [`Conflict`] after another operator's change; nothing was written.
-    pub async fn apply(
+    pub(crate) async fn apply(
         &self,
         store: &Store,
         params: &Value,

@@ -2,7 +2,7 @@
 
 use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use sexton_store::Store;
-use sexton_store::failures::{self, FailedExecution, MAX_SEARCH_ROWS, MutedMatches, search};
+use sexton_store::failures::{self, FailedExecution, MutedMatches};
 use sexton_store::{StoreError, failures::count_muted};
 
 use crate::error::{InvalidRequest, OperationError};
@@ -66,20 +66,9 @@ pub async fn page(
 ///
 /// Those of the database.
 pub async fn count(store: &Store, filter: &FailureFilter) -> Result<(u64, bool), OperationError> {
-    let (mut count, mut after) = (0, None);
-    loop {
-        // One more, to know whether there are more.
-        let wanted = (MAX_MATCHES + 1 - count).min(MAX_SEARCH_ROWS);
-        let found = search(store, filter, Order::Oldest, after, wanted).await?;
-        count += found.len() as i64;
-        if count > MAX_MATCHES {
-            return Ok((MAX_MATCHES as u64, false));
-        }
-        if (found.len() as i64) < wanted {
-            return Ok((count as u64, true));
-        }
-        after = found.last().map(|one| one.cursor(Order::Oldest));
-    }
+    // One more, to know whether there are more.
+    let count = failures::count(store, filter, MAX_MATCHES + 1).await?;
+    Ok((count.min(MAX_MATCHES) as u64, count <= MAX_MATCHES))
 }
 
 /// Counts the matches that a list of `filter` leaves out.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use sexton_model::cron::DayRule;
+use sexton_model::failures::mask_secrets;
 use sexton_model::id::JobId;
+use sexton_model::jobs_file::Problem;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, Applied, ApplyError};
@@ -17,6 +19,7 @@ use uuid::Uuid;
 use super::files::{AmbiguousDays, JobsFiles};
 use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::failed::masked::masked_places;
 use crate::job_names;
 use crate::params_schemas::JobMismatch;
 
@@ -59,6 +62,7 @@ pub async fn apply_expecting(
     dry_run: bool,
     actor: &Actor,
 ) -> Result<Applied, OperationError> {
+    check_masks(store, files, expected).await?;
     let options = ApplyOptions { dry_run, prune: false };
     match write(store, files, (options, Some(expected)), actor).await {
         Err(OperationError::NotFound(NotFound::Job { name, .. })) => {
@@ -66,6 +70,39 @@ pub async fn apply_expecting(
         }
         other => other,
     }
+}
+
+/// Refuses masks of secrets: a definition that was read, changed and sent back would overwrite the secrets with them.
+async fn check_masks(
+    store: &Store,
+    files: &JobsFiles,
+    expected: ExpectedJob,
+) -> Result<(), OperationError> {
+    for spec in &files.specs {
+        let known = match expected {
+            ExpectedJob::Absent => Value::Null,
+            ExpectedJob::Revision(_) => json!(job_names::find(store, &spec.name).await?),
+        };
+        let mut written = spec.to_json();
+        let masked_fields = ["params", "flow", "heartbeat"];
+        let written: Map<String, Value> =
+            masked_fields.iter().map(|&name| (name.to_owned(), written[name].take())).collect();
+        let places = masked_places(&known, &Value::Object(written)).into_iter();
+        let problems = places.map(|place| {
+            files.locate(Problem {
+                file: String::new(),
+                line: None,
+                job: Some(spec.name.clone()),
+                field: Some(place.trim_start_matches('/').replace('/', ".")),
+                message: "is the mask of a secret: write the secret itself".to_owned(),
+            })
+        });
+        let problems: Vec<_> = problems.collect();
+        if !problems.is_empty() {
+            return Err(InvalidRequest::JobsFile(problems).into());
+        }
+    }
+    Ok(())
 }
 
 async fn write(
@@ -102,6 +139,13 @@ async fn write(
         fault::point("console.applied");
     }
     Ok(applied)
+}
+
+/// Masks what looks like a secret in the value of a field.
+pub(super) fn mask_field(name: &str, value: Value) -> Value {
+    let mut field = json!({});
+    field[name] = value;
+    mask_secrets(&field)[name].take()
 }
 
 /// What an apply changed, or would change, as a document.
@@ -173,8 +217,10 @@ impl AppliedJobs {
         let Applied { created, changed, unchanged, paused, still_paused, not_paused } = applied;
         let changed = changed.into_iter().map(|job| {
             let changes = job.changes.into_iter();
-            let changes = changes
-                .map(|change| (change.field, ChangedField { from: change.from, to: change.to }));
+            let changes = changes.map(|change| {
+                let masked = |value| mask_field(change.field, value);
+                (change.field, ChangedField { from: masked(change.from), to: masked(change.to) })
+            });
             ChangedJob { name: job.name, changes: changes.collect() }
         });
         let ambiguous_days = ambiguous.into_iter().take(MAX_AMBIGUOUS).map(|one| AmbiguousJob {

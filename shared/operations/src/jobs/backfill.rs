@@ -16,7 +16,7 @@ use sexton_store::operator::AuditContext;
 use uuid::Uuid;
 
 use crate::actor::Actor;
-use crate::error::{InvalidRequest, OperationError};
+use crate::error::{Conflict, InvalidRequest, OperationError};
 use crate::instants::{self, TimeRangeRequest};
 use crate::job_names;
 
@@ -111,8 +111,17 @@ impl BackfillRange<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Self::preview`].
+    /// As [`Self::preview`]; [`Conflict::Other`] if every firing has an execution; [`OperationError::Failed`] for
+    /// whatever happens after the first batch, which stays.
     pub async fn run(&self, store: &Store, actor: &Actor) -> Result<Totals, OperationError> {
+        let preview = self.preview(store, actor).await?;
+        if preview.made == 0 {
+            let text = format!(
+                "nothing to backfill: the range has {} firings, all with an execution",
+                preview.known
+            );
+            return Err(Conflict::Other(text).into());
+        }
         self.run_batches(store, actor, false).await
     }
 
@@ -132,7 +141,17 @@ impl BackfillRange<'_> {
             claimed_by: &claimed_by,
             dry_run,
         };
-        run_batches(store, request, actor.because(self.request.reason)).await
+        let mut sum = Totals::default();
+        let by = actor.because(self.request.reason);
+        match run_batches(store, request, by, &mut sum).await {
+            Ok(()) => Ok(sum),
+            Err(error) if dry_run || sum.made == 0 => Err(error),
+            // A refusal would say that nothing was changed.
+            Err(error) => Err(OperationError::Failed(format!(
+                "{error}; {} executions were made before, and stay",
+                sum.made
+            ))),
+        }
     }
 }
 
@@ -232,20 +251,20 @@ impl Totals {
     }
 }
 
-/// Runs all batches.
+/// Runs all batches. An error leaves in `sum` what the batches before it have done.
 async fn run_batches(
     store: &Store,
     request: Backfill<'_>,
     by: AuditContext<'_>,
-) -> Result<Totals, OperationError> {
-    let mut sum = Totals::default();
+    sum: &mut Totals,
+) -> Result<(), OperationError> {
     let mut position: Option<BatchStart> = None;
     loop {
         let fresh_id = || ExecutionId::new(Uuid::now_v7());
         let batch = match create_batch(store, request, position, fresh_id, by, None).await {
             Ok(batch) => batch,
             Err(BackfillError::Missing(name)) => return Err(job_names::missing(store, &name).await),
-            Err(error) => return Err(backfill_error(error, sum.made)),
+            Err(error) => return Err(backfill_error(error)),
         };
         sum.add(batch.firings);
         if sum.firing_count() > MAX_FIRINGS {
@@ -257,20 +276,17 @@ async fn run_batches(
             fault::point("console.backfilled");
         }
         if position.is_none() {
-            return Ok(sum);
+            return Ok(());
         }
     }
 }
 
-fn backfill_error(error: BackfillError, made: u64) -> OperationError {
+fn backfill_error(error: BackfillError) -> OperationError {
     match error {
         BackfillError::Overlap(_) => InvalidRequest::OverlapForbidden(error.to_string()).into(),
         BackfillError::Backwards | BackfillError::Ahead { .. } => {
             InvalidRequest::Other(error.to_string()).into()
         }
-        BackfillError::Locked(_) if made > 0 => OperationError::Failed(format!(
-            "{error}; the same command goes on where this one ended"
-        )),
         BackfillError::Store(error) => error.into(),
         _ => OperationError::Failed(error.to_string()),
     }

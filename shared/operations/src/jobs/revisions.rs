@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sexton_model::failures::mask_secrets;
 use sexton_store::Store;
 use sexton_store::jobs::{Job, list_revisions};
 
+use super::apply::mask_field;
 use crate::error::OperationError;
 
 /// A changed field of a revision.
@@ -58,11 +58,7 @@ fn compare(before: &Value, after: &Value) -> Vec<ChangedField> {
         .filter_map(|one| one.as_object())
         .flat_map(|one| one.keys())
         .collect();
-    let masked = |document: &Value, field: &str| {
-        let mut only = serde_json::Map::new();
-        only.insert(field.to_owned(), document[field].clone());
-        mask_secrets(&Value::Object(only))[field].take()
-    };
+    let masked = |document: &Value, field: &str| mask_field(field, document[field].clone());
     fields
         .into_iter()
         // A column that an older version did not have is null there.

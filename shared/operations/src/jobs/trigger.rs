@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 use crate::error::{InvalidRequest, OperationError};
+use crate::failed::masked::masked_places;
 use crate::job_names;
 use crate::params_schemas::ParamsSchemas;
 
@@ -33,8 +34,8 @@ pub struct TriggerRequest<'a> {
 /// Claims an execution; a key that is used already returns its execution. One transaction; a crash after it leaves a
 /// pending execution, whose ticket the relay publishes.
 ///
-/// Given params are validated, since they run at once. The job's own params are not, since its firings run with them
-/// too.
+/// Given params are validated, since they run at once, and have no mask of a secret. The job's own params are not,
+/// since its firings run with them too.
 ///
 /// # Errors
 ///
@@ -99,11 +100,25 @@ async fn check_params(
     given: &Map<String, Value>,
 ) -> Result<(), OperationError> {
     let job = job_names::find(store, name).await?;
+    check_masks(&job.params, given)?;
     let mut params = job.params;
     if let Some(all) = params.as_object_mut() {
         all.extend(given.clone());
     }
     Ok(ParamsSchemas::load(store, &job.task_type, &job.pool).await?.check(&params)?)
+}
+
+/// Refuses masks, which would take the place of secrets.
+fn check_masks(job_params: &Value, given: &Map<String, Value>) -> Result<(), InvalidRequest> {
+    let places = masked_places(job_params, &Value::Object(given.clone()));
+    if places.is_empty() {
+        return Ok(());
+    }
+    let problem = format!(
+        ": {} is the mask of a secret; write the secret itself, or leave the field out for the job's own",
+        places.join(", ")
+    );
+    Err(InvalidRequest::field("params", problem))
 }
 
 /// Parses the params of a trigger: a JSON object that can be stored. `None`: none are given.
@@ -134,6 +149,18 @@ pub fn read_params(text: Option<&str>) -> Result<Map<String, Value>, InvalidRequ
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_is_no_param_unless_the_job_has_it_there() {
+        let job_params = serde_json::json!({"api_token": "hunter2", "pin": "***"});
+        let check = |given: &str| check_masks(&job_params, &read_params(Some(given)).unwrap());
+        let refused = check(r#"{"api_token": "***", "login": {"password": "***"}}"#).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.starts_with("params: /api_token, /login/password is the mask"), "{text}");
+        for given in [r#"{"api_token": "other"}"#, r#"{"pin": "***", "note": "***"}"#] {
+            check(given).unwrap();
+        }
+    }
 
     #[test]
     fn params_are_an_object_that_can_be_stored() {

@@ -43,9 +43,10 @@ pub struct ChainState {
     pub sealed_at: Option<DateTime<Utc>>,
     /// Where the chain begins: the last position that retention removed.
     pub anchor: ChainHead,
-    /// Actions that are not sealed yet, those of before the chain included; at most `limit` of each are counted.
+    /// Actions that are not sealed yet, including those recorded before the chain began; at most `limit` of each are counted.
+    /// One that was removed meanwhile does not count: [`find_removed_unsealed`].
     pub unsealed: i64,
-    /// Seconds since the first of them was recorded; those of before the chain do not count.
+    /// Seconds since the first of them was recorded; those recorded before the chain began do not count.
     pub oldest_unsealed_s: f64,
 }
 
@@ -58,11 +59,13 @@ pub async fn read_state(store: &Store, limit: i64) -> Result<ChainState, StoreEr
     let row = sqlx::query!(
         r#"-- audit_chain_state
         SELECT c.position, c.hash, c.sealed_at, c.anchor_position, c.anchor_hash,
-               (SELECT count(*) FROM (SELECT FROM sexton.audit_unsealed LIMIT $1) u)
+               (SELECT count(*) FROM (SELECT FROM sexton.audit_unsealed u
+                                      JOIN sexton.operator_actions o ON o.id = u.action_id LIMIT $1) u)
              + (SELECT count(*) FROM (SELECT FROM sexton.operator_actions o
                                       WHERE o.id > c.older_from AND o.id <= c.older_to LIMIT $1) o) AS "unsealed!",
                coalesce((SELECT greatest(0, extract(epoch FROM clock_timestamp() - u.waiting_since))
-                         FROM sexton.audit_unsealed u ORDER BY u.action_id LIMIT 1), 0)::float8 AS "oldest_s!"
+                         FROM sexton.audit_unsealed u JOIN sexton.operator_actions o ON o.id = u.action_id
+                         ORDER BY u.action_id LIMIT 1), 0)::float8 AS "oldest_s!"
         FROM sexton.audit_chain c"#,
         limit
     )
@@ -91,6 +94,7 @@ pub async fn list_sealed(
         r#"-- list_sealed_actions
         SELECT s.position, s.action_id, s.hash, o.id IS NOT NULL AS "is_there!", o.id::text AS id,
                CASE WHEN isfinite(o.at) THEN to_char(o.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                    || CASE WHEN extract(year FROM o.at AT TIME ZONE 'UTC') < 0 THEN ' BC' ELSE '' END
                     ELSE o.at::text END AS at,
                o.actor AS "actor?", o.from_where, o.from_address::text AS from_address, o.action AS "action?",
                o.job_id::text AS job_id, o.execution_id::text AS execution_id, o.bulk_id::text AS bulk_id, o.reason,
@@ -127,7 +131,7 @@ pub async fn list_sealed(
     records.collect()
 }
 
-/// A page of the search for actions past the chain.
+/// A page of the search for actions outside the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnchainedPage {
     /// The last action that was looked at; `None`: there are no more.
@@ -170,10 +174,11 @@ pub async fn find_unchained(
 pub async fn find_outside(store: &Store) -> Result<Option<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- find_seal_outside
-        SELECT s.position FROM sexton.audit_seals s, sexton.audit_chain c
-        WHERE s.position > c.position OR s.position <= c.anchor_position ORDER BY s.position LIMIT 1"
+        SELECT coalesce((SELECT min(s.position) FROM sexton.audit_seals s WHERE s.position <= c.anchor_position),
+                        (SELECT min(s.position) FROM sexton.audit_seals s WHERE s.position > c.position))
+        FROM sexton.audit_chain c"
     )
-    .fetch_optional(store.with_timeout())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 

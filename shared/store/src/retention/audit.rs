@@ -2,7 +2,7 @@
 //!
 //! It removes from the beginning of the audit's chain, so that the rest of it can still be verified.
 
-use super::{Position, PrunedBatch, days_before, read_now};
+use super::{PrunedBatch, days_before, read_now};
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
@@ -13,7 +13,6 @@ pub const MIN_AUDIT_DAYS: i32 = 30;
 /// wait for them. `None`: keeps them for ever.
 pub(super) async fn forget(
     store: &Store,
-    position: &mut Position,
     days: Option<i32>,
     limit: i64,
     now: Now,
@@ -25,9 +24,8 @@ pub(super) async fn forget(
     let mut tx = store.begin().await?;
     let row = sqlx::query!(
         r#"-- delete_old_operator_actions
-        SELECT removed AS "removed!", last_at, last_id FROM sexton.delete_old_operator_actions($1, $2, $3)"#,
+        SELECT removed AS "removed!", last_id FROM sexton.delete_old_operator_actions($1, NULL, $2)"#,
         cut,
-        position.at,
         i32::try_from(limit).unwrap_or(i32::MAX)
     )
     .fetch_one(WithTimeout(&mut *tx))
@@ -42,7 +40,6 @@ pub(super) async fn forget(
         .await?;
     }
     commit(tx).await?;
-    position.at = row.last_at.or(position.at);
     Ok(PrunedBatch {
         removed: row.removed.unsigned_abs(),
         is_last: row.removed < limit,

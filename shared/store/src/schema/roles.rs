@@ -118,7 +118,7 @@ const VIEWER_GRANTS: [&str; 5] = [
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 28] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 27] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -138,7 +138,6 @@ const OPERATOR_WRITES: [(&str, &[&str]); 28] = [
     ("accounts", &["INSERT", "UPDATE"]),
     // A change of an account ends them; only `sexton serve` starts one.
     ("sessions", &["UPDATE"]),
-    ("request_keys", &["INSERT", "UPDATE", "DELETE"]),
     ("incidents", &["UPDATE"]),
     ("incident_events", &["INSERT", "DELETE"]),
     ("notifications", &["INSERT", "UPDATE"]),

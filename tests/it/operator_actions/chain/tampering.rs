@@ -15,7 +15,7 @@ const TABLES: [(&str, &str); 4] = [
 
 impl Audit {
     /// Runs a statement as the owner does who has switched the triggers off.
-    async fn tamper(&self, statement: &str) {
+    pub(super) async fn tamper(&self, statement: &str) {
         let statement =
             format!("BEGIN; SET LOCAL session_replication_role = replica; {statement}; COMMIT");
         self.sql(&statement).await;
@@ -40,7 +40,10 @@ impl Audit {
 #[tokio::test]
 async fn each_change_removal_insertion_and_reordering_is_found_where_it_begins() {
     let audit = Audit::new().await;
-    audit.record(9).await;
+    audit.record(8).await;
+    audit
+        .sql("INSERT INTO sexton.operator_actions (at, actor, action) VALUES ('2026-01-05 08:00:00+00', 'ann', 'pause')")
+        .await;
     audit.seal().await;
     audit.record(1).await;
     audit.keep().await;
@@ -49,6 +52,7 @@ async fn each_change_removal_insertion_and_reordering_is_found_where_it_begins()
         ("UPDATE sexton.operator_actions SET actor = 'bob' WHERE id = 4", changed(4)),
         ("UPDATE sexton.operator_actions SET action = 'resume' WHERE id = 1", changed(1)),
         ("UPDATE sexton.operator_actions SET at = at + interval '1 microsecond' WHERE id = 9", changed(9)),
+        ("UPDATE sexton.operator_actions SET at = '2026-01-05 08:00:00+00 BC' WHERE id = 9", changed(9)),
         ("UPDATE sexton.operator_actions SET reason = '' WHERE id >= 5", changed(5)),
         ("UPDATE sexton.operator_actions SET after = '{\"n\": 1}' WHERE id = 3", changed(3)),
         ("UPDATE sexton.operator_actions SET before = 'null' WHERE id = 3", changed(3)),
@@ -147,4 +151,29 @@ async fn a_chain_that_its_owner_computed_anew_does_not_lead_over_a_head_that_was
         );
         audit.put_back().await;
     }
+}
+
+/// Who owns the database can remove the beginning and move the anchor, as retention does. A head that is younger than what retention
+/// may remove shows it.
+#[tokio::test]
+async fn a_removed_beginning_looks_like_retention_except_to_a_younger_head() {
+    let audit = Audit::new().await;
+    audit.record(3).await;
+    audit.seal().await;
+    let noted = audit.head().await;
+    audit.record(3).await;
+    audit.seal().await;
+    audit
+        .tamper(
+            "UPDATE sexton.audit_chain SET anchor_position = 5, anchor_hash = (SELECT hash FROM sexton.audit_seals WHERE position = 5);
+             DELETE FROM sexton.operator_actions WHERE id <= 5; DELETE FROM sexton.audit_seals WHERE position <= 5",
+        )
+        .await;
+    let whole = audit.verify().await;
+    assert!(whole.is_intact, "{whole:?}");
+    assert_eq!((whole.anchor.position, whole.verified), (5, 1));
+    let refused = verify(audit.db.store(), Some(&noted)).await.unwrap_err().to_string();
+    let reason = "is at position 3, and actions up to position 5 were removed. Retention keeps 30 days at least: if this head is \
+                  younger, somebody else removed them";
+    assert!(refused.contains(reason), "{refused}");
 }

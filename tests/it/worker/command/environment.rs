@@ -74,7 +74,7 @@ async fn a_secret_is_read_anew_for_each_attempt() {
 #[tokio::test]
 async fn a_command_runs_as_another_user_with_that_ones_rights_alone() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("nothing is tested: only root can run a task as another user");
+        sexton_tests::untested::report_untested("only root can run a task as another user");
         return;
     }
     let account = Some(("nobody".to_owned(), "/nonexistent".to_owned()));

@@ -108,7 +108,7 @@ async fn a_result_is_read_before_a_slow_guard_takes_the_worker_for_dead() {
 #[tokio::test]
 async fn a_task_of_another_user_cannot_return_a_file_that_only_the_worker_can_read() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("nothing is tested: only root can run a task as another user");
+        sexton_tests::untested::report_untested("only root can run a task as another user");
         return;
     }
     let secret = tempfile::tempdir().unwrap();

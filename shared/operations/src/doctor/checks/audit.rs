@@ -11,8 +11,9 @@ pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Some(rows) = facts.rows() else { return };
     let (unsealed, oldest_s) = (rows.audit.unsealed, rows.audit.oldest_unsealed_s);
     if oldest_s > MAX_UNSEALED_S {
-        let text =
-            format!("{unsealed} actions, the first for {}", duration((oldest_s * 1_000.0) as i64));
+        let noun = if unsealed == 1 { "action" } else { "actions" };
+        let waits = duration((oldest_s * 1_000.0) as i64);
+        let text = format!("{unsealed} {noun}, the first for {waits}");
         found.push(Finding::new(Code::AuditUnsealed, text));
     }
 }
