@@ -29,12 +29,13 @@ async fn announce_once(backend: &Backend, address: SocketAddr, stopping: &Cancel
     loop {
         match set_up::open(backend).await {
             Ok(Some(code)) => {
+                let base = backend.base_path();
                 let place = match address.ip() {
                     // A password takes no plain HTTP over a network.
                     ip if ip.is_loopback() || ip.is_unspecified() => {
-                        format!("http://localhost:{}/set-up on this machine", address.port())
+                        format!("http://localhost:{}{base}/set-up on this machine", address.port())
                     }
-                    _ => "/set-up by HTTPS".to_owned(),
+                    _ => format!("{base}/set-up by HTTPS"),
                 };
                 tracing::warn!(
                     "nobody can log in yet: run `sexton accounts create NAME --role admin`, or open {place} within an hour, with the \

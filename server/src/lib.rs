@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod api;
+pub mod base_path;
 pub mod events;
 mod first_run;
 pub mod pages;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use hyper_util::service::TowerToHyperService;
 use sexton_operations::pings::beat;
@@ -26,6 +25,7 @@ use crate::access::client::ProxySettings;
 use crate::access::{Backend, Stores};
 use crate::api::examination::Examiner;
 use crate::api::{self, BASE_PATH};
+use crate::base_path::below;
 use crate::events::Hub;
 use crate::first_run::announce;
 use crate::pages;
@@ -85,7 +85,8 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         .on(&settings.instance)
         .with_local_role(settings.local_role)
         .behind(proxy_settings(&settings))
-        .with_requests_per_minute(settings.requests_per_minute);
+        .with_requests_per_minute(settings.requests_per_minute)
+        .under(&settings.base_path);
     let hub = Hub::new(lifecycle.soft());
     let polled = open_store(&settings, 1, Some(READ_TIMEOUT))?;
     let (recorder, written) = Recorder::start(&store);
@@ -99,9 +100,9 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let router = Router::new()
         .merge(routes(pings))
         .merge(api::routes_with(backend.clone(), examiner))
-        .merge(pages::routes(backend.clone(), "", hub.clone()))
-        .fallback(not_found)
+        .merge(pages::routes(backend.clone(), hub.clone()))
         .layer(timing);
+    let router = below(backend.base_path(), router);
     let service = TowerToHyperService::new(router);
     let stopping = lifecycle.soft();
     lifecycle.spawn("pings", async move {
@@ -113,7 +114,8 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
     lifecycle.spawn("console poller", hub.run(polled));
     lifecycle.spawn("first run", announce(backend, bound, lifecycle.soft()));
-    tracing::info!(serve.address = %bound, "the console is at http://{bound}/, the API at http://{bound}{BASE_PATH}, and pings are accepted at http://{bound}/ping/");
+    let site = format!("http://{bound}{}", settings.base_path);
+    tracing::info!(serve.address = %bound, "the console is at {site}/, the API at {site}{BASE_PATH}, and pings are accepted at {site}/ping/");
     let ended = lifecycle.run_until_stopped(signals).await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)
@@ -128,10 +130,6 @@ fn proxy_settings(settings: &ServerSettings) -> ProxySettings {
         role: settings.proxy_role,
         is_behind_tls: settings.is_behind_tls,
     }
-}
-
-async fn not_found() -> (StatusCode, &'static str) {
-    (StatusCode::NOT_FOUND, "not found\n")
 }
 
 /// Says that pings are accepted, as long as one gets through.

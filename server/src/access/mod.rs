@@ -62,6 +62,7 @@ pub struct Backend {
     /// Requests of one caller; `None`: any number.
     requests: Option<Arc<RateLimit>>,
     set_up: Arc<SetUpCode>,
+    base_path: Arc<str>,
 }
 
 impl Backend {
@@ -76,6 +77,7 @@ impl Backend {
             attempts: Arc::new(Attempts::new()),
             requests: None,
             set_up: Arc::default(),
+            base_path: "".into(),
         }
     }
 
@@ -102,6 +104,17 @@ impl Backend {
     pub fn with_requests_per_minute(self, requests: u32) -> Self {
         let limit = || Arc::new(RateLimit::new(requests, Duration::from_mins(1), BURST));
         Self { requests: (requests > 0).then(limit), ..self }
+    }
+
+    /// Sets what stands before the path of every address: empty, or with a slash before and none behind it.
+    #[must_use]
+    pub fn under(self, base_path: &str) -> Self {
+        Self { base_path: base_path.into(), ..self }
+    }
+
+    /// What stands before the path of every address.
+    pub fn base_path(&self) -> Arc<str> {
+        Arc::clone(&self.base_path)
     }
 
     /// Returns whether people get in without a token or an account: from this machine, or by a proxy.
@@ -212,6 +225,11 @@ impl<P> Allowed<P> {
     /// For the audit.
     pub fn actor(&self) -> &Actor {
         &self.actor
+    }
+
+    /// What stands before the path of every address.
+    pub fn base_path(&self) -> Arc<str> {
+        self.backend.base_path()
     }
 
     /// The database, for requests that change nothing: the server ends a statement after two seconds.

@@ -118,7 +118,8 @@ pub(super) async fn write(
         ExpectedJob::Revision(seen) if dry_run || applied.changed.is_empty() => seen,
         ExpectedJob::Revision(seen) => seen + 1,
     };
-    let place = HeaderValue::try_from(format!("{BASE_PATH}/jobs/{name}"));
+    let place = format!("{}{BASE_PATH}/jobs/{name}", allowed.base_path());
+    let place = HeaderValue::try_from(place);
     let place = place.unwrap_or(HeaderValue::from_static(BASE_PATH));
     let headers = [(ETAG, etag(revision)), (LOCATION, place)];
     let answer = AppliedJobs::new(applied, mismatches, ambiguous, dry_run);

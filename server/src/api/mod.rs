@@ -50,7 +50,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::{OpenApi, Server};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -171,8 +171,9 @@ pub fn description() -> OpenApi {
 
 /// Returns the routes below [`BASE_PATH`], ready to serve.
 pub fn routes(backend: Backend) -> Router {
-    let (router, description) = described();
+    let (router, mut description) = described();
     let path = format!("{BASE_PATH}/openapi.json");
+    description.servers = Some(vec![Server::new(format!("{}/", backend.base_path()))]);
     // Once for all requests.
     let document = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
     let document = move || async move { ([(CONTENT_TYPE, "application/json")], document) };

@@ -21,6 +21,7 @@ mod locks;
 mod log_in;
 mod me;
 mod monitors;
+mod not_found;
 mod overview;
 mod search;
 mod shell;
@@ -36,9 +37,9 @@ use self::shell::{assets, events, guard};
 use crate::access::Backend;
 use crate::events::Hub;
 
-/// Returns the pages, ready to serve. `base_path` is what a proxy puts before their paths: empty, or as in `/sexton`.
-pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
-    let site = Site::new(backend, base_path, hub);
+/// Returns the pages, ready to serve. What is no page and no route of other routers is not found.
+pub fn routes(backend: Backend, hub: Hub) -> Router {
+    let site = Site::new(backend, hub);
     Router::new()
         .merge(overview::routes())
         .merge(failed::routes())
@@ -59,6 +60,7 @@ pub fn routes(backend: Backend, base_path: &str, hub: Hub) -> Router {
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn(guard::in_turn))
         .merge(log_in::routes())
+        .fallback(not_found::show)
         .layer(from_fn_with_state(site.clone(), guard::guarded))
         .with_state(site)
 }

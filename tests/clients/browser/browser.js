@@ -2,6 +2,7 @@
 "use strict";
 
 const fs = require("node:fs");
+const http = require("node:http");
 const path = require("node:path");
 const { chromium } = require("playwright-core");
 
@@ -13,14 +14,34 @@ const ARGUMENTS = [
   "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ];
 
+// A proxy that removes what it was configured for from the beginning of each path.
+function removeBasePath(address) {
+  const { origin, hostname, port, pathname } = new URL(address);
+  const proxy = http.createServer((request, answer) => {
+    const { method, headers, url } = request;
+    const forwarded = http.request({ host: hostname, port, method, headers, path: url.replace(pathname, "") || "/" }, (upstream) => {
+      answer.writeHead(upstream.statusCode, upstream.headers);
+      upstream.pipe(answer);
+    });
+    forwarded.on("error", () => answer.destroy());
+    request.pipe(forwarded);
+  });
+  return new Promise((resolve) => {
+    proxy.listen(0, "127.0.0.1", () => resolve(address.replace(origin, `http://${hostname}:${proxy.address().port}`)));
+  });
+}
+
 // Runs a story, and ends the process with its outcome.
 function run(story) {
-  const [address, ...rest] = process.argv.slice(2);
+  let [address, ...rest] = process.argv.slice(2);
   (async () => {
+    if (process.env.BASE_PATH_REMOVED) address = await removeBasePath(address);
     const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ARGUMENTS });
     try {
       await story({ browser, address, arguments: rest });
       console.log("seen to the end");
+      // Streams that nobody reads any more keep a proxy alive.
+      setImmediate(() => process.exit(0));
     } finally {
       await browser.close();
     }

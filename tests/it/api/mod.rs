@@ -2,6 +2,7 @@
 
 mod access;
 mod accounts;
+mod base_path;
 mod bulks;
 mod description;
 mod edits;
@@ -27,6 +28,7 @@ use serde_json::Value;
 use sexton_model::access::Role;
 use sexton_server::access::{Backend, Stores};
 use sexton_server::api::examination::Examiner;
+use sexton_server::base_path::below;
 use sexton_server::events::Hub;
 use sexton_server::{api, pages};
 use sexton_service::http_server::{Limits, accept};
@@ -106,6 +108,11 @@ impl Fixture {
         Self::with(|backend| backend.with_local_role(local_role)).await
     }
 
+    /// Serves below a path.
+    pub(crate) async fn below(base_path: &str) -> Self {
+        Self::with(|backend| backend.under(base_path)).await
+    }
+
     /// Serves with what `change` sets.
     async fn with(change: impl FnOnce(Backend) -> Backend) -> Self {
         let console = Console::with_jobs().await;
@@ -124,11 +131,9 @@ impl Fixture {
         let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
         let hub = Hub::new(stop.clone());
         tokio::spawn(hub.clone().run(open(short)));
-        let router = api::routes_with(backend.clone(), examiner).merge(pages::routes(
-            backend.clone(),
-            "",
-            hub,
-        ));
+        let pages = pages::routes(backend.clone(), hub);
+        let router = api::routes_with(backend.clone(), examiner).merge(pages);
+        let router = below(backend.base_path(), router);
         let service = TowerToHyperService::new(router);
         tokio::spawn(accept(listener, service, LIMITS, stop.clone()));
         Self { console, backend, address, _stop: stop.drop_guard() }
@@ -136,7 +141,7 @@ impl Fixture {
 
     /// The console's address.
     pub(crate) fn site(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}{}", self.address, self.backend.base_path())
     }
 
     fn url(&self, path: &str) -> String {

@@ -1,5 +1,6 @@
 //! The console in a real browser.
 
+mod base_path;
 mod following;
 mod hostile;
 mod live;
@@ -14,9 +15,15 @@ const REQUIRED: &str = "BROWSER_REQUIRED";
 
 /// Runs a story of `clients/browser`, and returns what it printed; `None`: no browser can be had here.
 async fn story(name: &str, arguments: &[&str]) -> Option<String> {
+    story_with(name, arguments, &[]).await
+}
+
+/// As [`story`], with variables of the environment.
+async fn story_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Option<String> {
     let script = format!("{}/clients/browser/run.sh", env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("sh");
     command.arg(script).arg(name).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    command.envs(variables.iter().copied());
     let output = command.output().await.unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.code() == Some(77) && std::env::var_os(REQUIRED).is_none() {

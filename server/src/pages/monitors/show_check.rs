@@ -52,8 +52,9 @@ impl CheckPage {
             return Vec::new();
         }
         let by_name = self.check.key.as_ref();
-        let by_name = by_name.map(|key| format!("/ping/<key {key}>/{}", self.check.name));
-        [format!("/ping/{}", self.check.id)].into_iter().chain(by_name).collect()
+        let by_name =
+            by_name.map(|key| self.frame.url(format!("/ping/<key {key}>/{}", self.check.name)));
+        [self.frame.url(format!("/ping/{}", self.check.id))].into_iter().chain(by_name).collect()
     }
 
     /// `pause` or `resume`.

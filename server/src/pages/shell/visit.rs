@@ -23,8 +23,8 @@ pub(in crate::pages) struct Site {
 }
 
 impl Site {
-    pub(in crate::pages) fn new(backend: Backend, base_path: &str, hub: Hub) -> Self {
-        Self { backend, base: base_path.into(), hub }
+    pub(in crate::pages) fn new(backend: Backend, hub: Hub) -> Self {
+        Self { base: backend.base_path(), backend, hub }
     }
 }
 

@@ -15,7 +15,7 @@ use regex::{Regex, RegexBuilder};
 use sexton_model::access::Role;
 use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
 
-pub(crate) use self::network::{HeaderName, Networks};
+pub(crate) use self::network::{BasePath, HeaderName, Networks};
 pub(crate) use self::pools::{PoolList, distribute_slots};
 pub use self::urls::WatcherUrl;
 pub(crate) use self::urls::{CollectorUrl, Server, Watcher};

@@ -25,6 +25,8 @@ pub struct ServerSettings {
     pub instance: String,
     /// The address of the API and of pings; port 0 takes a free one.
     pub serve_addr: SocketAddr,
+    /// What stands before the path of every address: empty, or with a slash before and none behind it.
+    pub base_path: String,
     /// What requests from this machine may do without a token or a log-in; `None`: nothing.
     pub local_role: Option<Role>,
     /// Requests of one token or person in a minute; 0: any number.
@@ -67,6 +69,7 @@ impl ServerSettings {
         let db_pool_size = reader.value(&table::DB_POOL_SIZE);
         let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
         let serve_addr = reader.value(&table::SERVE_ADDR);
+        let base_path = reader.value(&table::SEXTON_BASE_PATH);
         let local_role = reader.value(&table::SERVE_LOCAL_ROLE);
         let requests_per_minute = reader.value(&table::SERVE_REQUESTS_PER_MINUTE);
         let is_behind_tls = reader.value(&table::SERVE_BEHIND_TLS);
@@ -96,6 +99,7 @@ impl ServerSettings {
                 db_pool_size: db_pool_size?,
                 instance: instance?,
                 serve_addr: serve_addr?,
+                base_path: base_path.unwrap_or_default(),
                 local_role: local_role?,
                 requests_per_minute: requests_per_minute?,
                 is_behind_tls: is_behind_tls?,

@@ -1,13 +1,13 @@
-//! `sexton serve`: the API, and the pings of foreign jobs.
+//! `sexton serve`: the console, the API, and the pings of foreign jobs.
 
-use crate::settings::rule::{Address, HeaderName, LocalRole, Networks, Switch, Whole};
+use crate::settings::rule::{Address, BasePath, HeaderName, LocalRole, Networks, Switch, Whole};
 use crate::settings::setting::Program::Server;
 use crate::settings::setting::{Fallback, Setting, SettingInfo};
 
 pub(crate) static SERVE_ADDR: Setting<Address> = Setting {
     about: SettingInfo {
         name: "SERVE_ADDR",
-        meaning: "The address of the API and of pings. Port 0 takes a free port, which the log names.",
+        meaning: "The address of the console, the API and pings. Port 0 takes a free port, which the log names.",
         unit: "address",
         fallback: Fallback::Text("127.0.0.1:8420"),
         trade_off: "In a container use `0.0.0.0:8420`. It speaks HTTP: put a proxy with TLS before it where requests cross a \
@@ -16,6 +16,20 @@ pub(crate) static SERVE_ADDR: Setting<Address> = Setting {
         secret: false,
     },
     rule: Address,
+};
+
+pub(crate) static SEXTON_BASE_PATH: Setting<BasePath> = Setting {
+    about: SettingInfo {
+        name: "SEXTON_BASE_PATH",
+        meaning: "The path below which a proxy shows console, API and pings, like `/sexton`.",
+        unit: "path",
+        fallback: Fallback::Without("they have a host of their own"),
+        trade_off: "Every address that the server writes begins with it. The proxy may pass it on or remove it; one that begins \
+                    like a page, such as `/jobs`, it must pass on.",
+        programs: &[Server],
+        secret: false,
+    },
+    rule: BasePath,
 };
 
 pub(crate) static SERVE_LOCAL_ROLE: Setting<LocalRole> = Setting {
