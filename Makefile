@@ -13,7 +13,7 @@ fault_points := --features sexton-service/fault-points
 as_tests := --test servers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-monitors bench-pings bench-retention soak fuzz model promised verify torture torture-fences pictures lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-monitors bench-pings bench-console bench-retention soak fuzz model promised verify torture torture-fences pictures lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -123,6 +123,13 @@ bench-pings: with-servers ## Measure `sexton serve` under PINGS (10000) pings a 
 	@$(CARGO) build -q --workspace --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --pings $(or $(PINGS),10000) \
 		--seconds $(or $(SECONDS),20) --report docs/internals/performance.md
+
+# Among ten million executions an hour, most of it to write them.
+bench-console: with-servers ## Measure pages and lists of the console among SCALE (10000000) executions, and open pages
+	@$(CARGO) build -q --release -p sexton-console
+	@$(CARGO) build -q --workspace --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --console $(or $(SCALE),10000000) \
+		--report docs/internals/performance.md
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak

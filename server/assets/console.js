@@ -53,7 +53,7 @@ async function refresh() {
   let pause = PAUSE;
   try {
     const signal = AbortSignal.timeout(FETCH_TIMEOUT);
-    const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "manual", signal });
+    const answer = await fetch(location.href, { headers: { accept: "text/html", "sexton-refresh": "1" }, redirect: "manual", signal });
     if (answer.type === "opaqueredirect") say("You are not logged in any more: load the page again.");
     else if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     else throw new Error(`${answer.status}`);

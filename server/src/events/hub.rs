@@ -27,6 +27,8 @@ pub(super) struct Reading {
     pub changes: Arc<Changes>,
     /// Counts [`Topic::Time`].
     pub time: u64,
+    /// Counts readings that differ from the one before.
+    pub number: u64,
     /// Whether the database answered.
     pub is_fresh: bool,
 }
@@ -54,6 +56,11 @@ impl Hub {
     pub async fn run(self, store: Store) -> Result<(), Infallible> {
         self.stopping.clone().run_until_cancelled(self.poll(store)).await;
         Ok(())
+    }
+
+    /// Returns how often the database was seen to have changed.
+    pub fn changes(&self) -> u64 {
+        self.readings.borrow().number
     }
 
     /// Begins to listen.
@@ -97,6 +104,8 @@ impl Hub {
                 reading.time += u64::from(has_time_passed);
                 reading.is_fresh = read.is_ok();
                 if let Ok(changes) = read {
+                    let differs = has_time_passed || *reading.changes != changes;
+                    reading.number += u64::from(differs);
                     reading.changes = Arc::new(changes);
                 }
             });

@@ -33,7 +33,7 @@ use axum::routing::get;
 
 pub use self::shell::guard::CONTENT_SECURITY_POLICY;
 use self::shell::visit::Site;
-use self::shell::{assets, events, guard};
+use self::shell::{assets, events, guard, shared};
 use crate::access::Backend;
 use crate::events::Hub;
 
@@ -59,6 +59,7 @@ pub fn routes(backend: Backend, hub: Hub) -> Router {
         .route("/events", get(events::follow))
         .route("/assets/{name}", get(assets::serve))
         .layer(from_fn(guard::in_turn))
+        .layer(from_fn_with_state(site.clone(), shared::share))
         .merge(log_in::routes())
         .fallback(not_found::show)
         .layer(from_fn_with_state(site.clone(), guard::guarded))

@@ -159,7 +159,13 @@ impl Fixture {
         self.send_to(method, &format!("/api/v1{path}"), headers, body).await
     }
 
-    async fn send_to(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+    pub(crate) async fn send_to(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Answer {
         send_to_address(&self.address.to_string(), method, path, headers, body).await
     }
 

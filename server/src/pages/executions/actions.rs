@@ -50,6 +50,8 @@ pub(super) async fn run_again(
     Form(RunAgainForm { key, reason }): Form<RunAgainForm>,
 ) -> Result<Response, Refusal> {
     let store = visit.writes();
+    // Readers of an open page share its key.
+    let key = key.map(|key| Uuid::new_v5(&key, visit.actor().name.as_bytes()));
     let key = key.map(|key| format!("console-{key}"));
     let repeated = async {
         let execution = details::find(&store, id, true).await?.execution;

@@ -12,5 +12,6 @@ pub(super) mod guard;
 pub(super) mod instant;
 pub(super) mod query;
 pub(super) mod refusal;
+pub(super) mod shared;
 pub(super) mod timeline;
 pub(super) mod visit;

@@ -10,6 +10,7 @@ use sexton_store::{Store, status};
 
 use super::frame::{Frame, Section};
 use super::refusal::Refusal;
+use super::shared::{REFRESH, SharedAnswers};
 use crate::access::{Allowed, Backend, Permission};
 use crate::events::{Hub, Listener, Topic};
 
@@ -20,11 +21,12 @@ pub(in crate::pages) struct Site {
     /// What stands before every path; empty, or with a slash before and none behind it.
     pub(in crate::pages) base: Arc<str>,
     pub(in crate::pages) hub: Hub,
+    pub(super) shared: SharedAnswers,
 }
 
 impl Site {
     pub(in crate::pages) fn new(backend: Backend, hub: Hub) -> Self {
-        Self { base: backend.base_path(), backend, hub }
+        Self { base: backend.base_path(), backend, hub, shared: SharedAnswers::default() }
     }
 }
 
@@ -36,6 +38,8 @@ pub(in crate::pages) struct Visit<P> {
     uri: Uri,
     /// Whether it only reads.
     is_reading: bool,
+    /// Whether an open page fetches its content, which is shared and names nobody.
+    is_refresh: bool,
 }
 
 impl<P: Permission> Visit<P> {
@@ -62,7 +66,11 @@ impl<P: Permission> Visit<P> {
     /// Returns what surrounds a page, with the database's clock.
     pub(in crate::pages) async fn frame(&self, section: Section) -> Result<Frame, Refusal> {
         let now = status::clock(self.reads()).await.map_err(|error| self.refuse(error))?;
-        let caller = Some(self.allowed.caller().clone());
+        let mut caller = self.allowed.caller().clone();
+        if self.is_refresh {
+            caller.name.clear();
+        }
+        let caller = Some(caller);
         Ok(Frame { base: Arc::clone(&self.site.base), caller, section, now, path: self.path() })
     }
 
@@ -94,6 +102,7 @@ impl<P: Permission> FromRequestParts<Site> for Visit<P> {
         let allowed = allowed.map_err(|problem| {
             Refusal::new(problem, site, format!("{}{path}", site.base)).of_reading(is_reading)
         })?;
-        Ok(Self { allowed, site: site.clone(), uri, is_reading })
+        let is_refresh = parts.headers.contains_key(REFRESH);
+        Ok(Self { allowed, site: site.clone(), uri, is_reading, is_refresh })
     }
 }

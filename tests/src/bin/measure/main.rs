@@ -4,11 +4,12 @@
 //! One scheduler and one worker, one job a second for a minute (or `--seconds`). The lag of a
 //! firing is its attempt's `started_at` less its nominal time, both by the database's clock. The
 //! resident memory is read before the first job exists. Afterwards, one after the other:
-//! [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`], [`refusals`], [`monitors`], [`checks`] and
-//! [`pings`] run only by an option.
+//! [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`], [`refusals`], [`monitors`], [`checks`],
+//! [`pings`] and [`console`] run only by an option.
 
 mod checks;
 mod command;
+mod console;
 mod figures;
 mod hook;
 mod meter;
@@ -63,6 +64,10 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps", "refusals", "monitors", "checks"],
           value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     pings: Option<u32>,
+    /// Only pages and lists of the console, among so many executions; written into the section `console`
+    #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps", "refusals", "monitors", "checks", "pings"],
+          value_parser = clap::value_parser!(i64).range(100_000..=100_000_000))]
+    console: Option<i64>,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
@@ -93,6 +98,9 @@ async fn main() -> Result<()> {
         let time = Duration::from_secs(arguments.seconds.into());
         pings::measure(database_url, amqp_url, (rate, time), &mut figures).await?;
         ("pings", BY_PINGS)
+    } else if let Some(executions) = arguments.console {
+        console::measure(database_url, amqp_url, executions, &mut figures).await?;
+        ("console", BY_CONSOLE)
     } else if arguments.sweeps.is_empty() {
         everything(database_url, amqp_url, arguments.seconds, &mut figures).await?;
         ("measure", BY_FIRINGS)
@@ -146,6 +154,9 @@ const BY_CHECKS: &str = "## Checks\n\n\
 
 const BY_PINGS: &str = "## Pings\n\n\
     <!-- Written by `make bench-pings`; not to be edited by hand. -->\n\n";
+
+const BY_CONSOLE: &str = "## Console\n\n\
+    <!-- Written by `make bench-console`; not to be edited by hand. -->\n\n";
 
 /// The section of the document.
 fn render(heading: &str, figures: &Figures) -> String {
