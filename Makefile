@@ -13,7 +13,7 @@ fault_points := --features sexton-service/fault-points
 as_tests := --test servers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-monitors bench-pings bench-console bench-retention soak fuzz model promised verify torture torture-fences pictures lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo demo-clients up down test simulate test-next measure bench bench-smoke bench-model bench-failed bench-refusals bench-monitors bench-pings bench-console bench-retention soak fuzz model promised verify torture torture-fences pictures screens lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -157,6 +157,10 @@ torture-fences: test-programs ## Show that torture finds out a build without any
 	@$(target)/debug/torture fences
 
 # Servers of its own, since the run breaks what it uses. Nothing else should be at work on the machine.
+screens: test-programs ## Take the pictures of the console in docs/images, at the end of a demo
+	@PICTURES=$(abspath docs/images) BROWSER_REQUIRED=1 $(with_servers) $(CARGO) test -q --workspace $(fault_points) \
+		--test it -- demo::the_demo_observes_every_goal
+
 pictures: programs with-servers ## Run a platform for MINUTES (12) under Prometheus and draw the dashboards in docs/images
 	@prometheus=$$(sh scripts/prometheus.sh) && env -u DATABASE_URL -u AMQP_URL $(with_servers) python3 -B scripts/pictures/run.py \
 		--programs $(target)/debug --prometheus "$$prometheus" --minutes $(or $(MINUTES),12)

@@ -121,20 +121,22 @@ function listen() {
   if (topics === "retry") { setTimeout(() => location.reload(), PAUSE_AFTER_FAILURE); return; }
   let stream = null;
   let silence = null;
-  const close = () => { clearTimeout(silence); stream?.close(); stream = null; };
+  const heard = () => { clearTimeout(silence); silence = null; };
+  const close = () => { heard(); stream?.close(); stream = null; };
   const open = () => {
     close();
     stream = new EventSource(`${base}/events?topics=${encodeURIComponent(topics)}`);
-    stream.addEventListener("open", () => clearTimeout(silence));
+    stream.addEventListener("open", heard);
     stream.addEventListener("changed", () => { if (!pending) say(); refresh(); });
     stream.addEventListener("lost", () => say("PostgreSQL does not answer. What you see is as it was; the page follows again by itself."));
     // A stream ends now and then, and the browser opens another one, except where the server refuses it.
     stream.addEventListener("error", () => {
-      clearTimeout(silence);
-      const isRefused = stream?.readyState === EventSource.CLOSED;
-      silence = setTimeout(() => {
+      // Each try that fails is an error; the silence began with the first.
+      silence ??= setTimeout(() => {
+        silence = null;
         say("The server does not answer. What you see is as it was; the page follows again by itself.");
-        if (isRefused) silence = setTimeout(() => { if (!document.hidden) open(); }, NEXT_TRY);
+        // By now the browser tries by itself, or has given up.
+        if (stream?.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) open(); }, NEXT_TRY);
       }, SILENCE);
     });
   };

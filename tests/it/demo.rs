@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use sexton_tests::example_service::LANGUAGES;
 use sexton_tests::servers;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -18,11 +18,34 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// The packages of three languages may have to be installed first.
 const INSTALL_DEADLINE: Duration = Duration::from_mins(15);
 
+/// All that a newcomer does: the demo plays, then it is the newcomer's turn, in the console.
 #[tokio::test]
-async fn the_demo_observes_every_goal() {
-    let output = demo(&["run"]).await;
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{}\n{stdout}", output.status);
+async fn the_demo_observes_every_goal_and_a_newcomer_requeues_its_last_task() {
+    let mut command = demo_command(&["run", "--stay"]).await;
+    let mut demo = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let mut stdout = String::new();
+    let playing = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            stdout.extend([&line, "\n"]);
+            if line.contains("until you press Enter") {
+                break;
+            }
+        }
+    };
+    timeout(DEADLINE, playing).await.expect("the demo comes to its end");
+    let address = stdout.lines().find(|line| line.trim().starts_with("http://"));
+    let address = address.unwrap_or_else(|| panic!("no address of a console:\n{stdout}"));
+    crate::console::story("newcomer.js", &[address.trim()]).await;
+    demo.stdin.take().unwrap().write_all(b"\n").await.unwrap();
+    let ended = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            stdout.extend([&line, "\n"]);
+        }
+        demo.wait().await.unwrap()
+    };
+    let status = timeout(DEADLINE, ended).await.expect("Enter ends it");
+    assert!(status.success(), "{status}\n{stdout}");
     assert!(!stdout.contains('\x1b'), "colour without a terminal:\n{stdout}");
     for verb in ["fired", "ran", "failed", "retried", "parked", "shown", "requeued", "succeeded"] {
         let is_of_execution = |line: &str| {

@@ -10,7 +10,7 @@ use sexton_operations::executions::details::{self, ExecutionDetails};
 use sexton_operations::executions::list;
 use sexton_operations::executions::output::{WrittenOutput, read as read_output};
 use sexton_operations::paging::Page;
-use sexton_store::executions::Execution;
+use sexton_store::executions::{Execution, MAX_BRIEFLY_WALKED_EXECUTIONS};
 use sexton_store::operator::Cancelled;
 use sexton_store::status;
 use utoipa::{IntoParams, ToSchema};
@@ -51,7 +51,11 @@ pub async fn list(
     let after = list::read_cursor(query.cursor.as_deref())?;
     let now = status::clock(store).await?;
     let filter = query.filter().read_executions(store, &query.state, now).await?;
-    Ok(Paged(list::list(store, &filter, after, query.limit.get()).await?.page))
+    Ok(Paged(
+        list::list(store, &filter, after, query.limit.get(), MAX_BRIEFLY_WALKED_EXECUTIONS)
+            .await?
+            .page,
+    ))
 }
 
 /// Shows an execution with its attempts and what operators did with it, its params masked.

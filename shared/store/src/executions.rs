@@ -15,7 +15,8 @@ use crate::{Store, StoreError};
 
 pub(crate) use search::list_cancellable;
 pub use search::{
-    ExecutionPage, ExecutionPosition, MAX_PAGE, MAX_WALKED_EXECUTIONS, explain, list,
+    ExecutionPage, ExecutionPosition, MAX_BRIEFLY_WALKED_EXECUTIONS, MAX_PAGE,
+    MAX_WALKED_EXECUTIONS, explain, list,
 };
 
 /// A row of `executions`, with its job's name; the fields are named after the columns. The open token is left out,

@@ -1,9 +1,11 @@
 //! The console in a real browser.
 
+mod away;
 mod base_path;
 mod following;
 mod hostile;
 mod live;
+mod play;
 mod stories;
 
 use std::process::Stdio;
@@ -14,7 +16,7 @@ use tokio::process::Command;
 const REQUIRED: &str = "BROWSER_REQUIRED";
 
 /// Runs a story of `clients/browser`, and returns what it printed; `None`: no browser can be had here.
-async fn story(name: &str, arguments: &[&str]) -> Option<String> {
+pub(crate) async fn story(name: &str, arguments: &[&str]) -> Option<String> {
     story_with(name, arguments, &[]).await
 }
 

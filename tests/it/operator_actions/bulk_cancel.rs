@@ -196,7 +196,11 @@ async fn a_cancel_selects_the_executions_that_a_list_with_the_same_filter_shows(
             1,
         ),
     ] {
-        let listed = executions::list(f.store(), &filter, None, 100).await.unwrap().executions;
+        let listed =
+            executions::list(f.store(), &filter, None, 100, executions::MAX_WALKED_EXECUTIONS)
+                .await
+                .unwrap()
+                .executions;
         let previewed = bulk::preview_cancel(f.store(), &filter, now(1_000)).await.unwrap();
         assert_eq!((listed.len(), previewed.count), (expected, expected as u64), "{filter:?}");
     }

@@ -173,7 +173,8 @@ async fn a_page_of_executions_reads_a_page_by_the_index_of_its_order() {
             assert!(rows_read(&plan) <= 200.0, "{plan:#}");
         }
     }
-    let page = list(db.store(), &of(jobs[0]), Some(middle), 3).await.unwrap();
+    let page =
+        list(db.store(), &of(jobs[0]), Some(middle), 3, MAX_WALKED_EXECUTIONS).await.unwrap();
     let ids: Vec<u128> = page.executions.iter().map(|row| row.id.as_u128()).collect();
     assert_eq!(ids, [1, 2, 3].map(|n| middle.id.as_u128() - n));
 }
@@ -204,9 +205,9 @@ async fn a_page_of_a_filter_without_an_index_looks_at_a_bounded_number_of_execut
     .await
     .unwrap();
     assert_eq!(HISTORY, MAX_WALKED_EXECUTIONS);
-    let page = list(db.store(), &filter, None, 50).await.unwrap();
+    let page = list(db.store(), &filter, None, 50, MAX_WALKED_EXECUTIONS).await.unwrap();
     assert!(page.executions.is_empty() && page.is_cut_short, "{page:?}");
-    let page = list(db.store(), &filter, page.next, 50).await.unwrap();
+    let page = list(db.store(), &filter, page.next, 50, MAX_WALKED_EXECUTIONS).await.unwrap();
     assert_eq!(page.executions.len(), 1);
     assert_eq!((page.next, page.is_cut_short), (None, false));
 }
@@ -232,10 +233,10 @@ async fn executions_under_way_and_failed_ones_are_listed_by_their_own_indexes() 
         for plan in list_plans(&db, &filter, None).await {
             assert!(rows_read(&plan) <= 20.0, "{plan:#}");
         }
-        let page = list(db.store(), &filter, None, 4).await.unwrap();
+        let page = list(db.store(), &filter, None, 4, MAX_WALKED_EXECUTIONS).await.unwrap();
         assert_eq!(page.executions.len(), count.min(4));
         assert_eq!(page.next.is_some(), count > 4);
-        let rest = list(db.store(), &filter, page.next, 4).await.unwrap();
+        let rest = list(db.store(), &filter, page.next, 4, MAX_WALKED_EXECUTIONS).await.unwrap();
         assert_eq!(rest.executions.len(), if count > 4 { 1 } else { count });
     }
 }
@@ -298,7 +299,8 @@ async fn a_page_continues_after_the_previous_one_even_if_that_row_is_gone() {
         .unwrap();
     for filter in [of(job.get()), ExecutionFilter::default()] {
         let after = ExecutionPosition { claimed_at: at(2 * 3_600), id: ids[2] };
-        let page = list(fixture.store(), &filter, Some(after), 10).await.unwrap();
+        let page =
+            list(fixture.store(), &filter, Some(after), 10, MAX_WALKED_EXECUTIONS).await.unwrap();
         let found: Vec<Uuid> = page.executions.iter().map(|row| row.id).collect();
         assert_eq!(found, [ids[1], ids[0]]);
     }

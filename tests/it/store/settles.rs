@@ -128,10 +128,16 @@ async fn a_result_stays_with_its_attempt_and_that_of_a_success_is_the_execution_
     assert_eq!(results(&fixture, id).await, (Value::Null, vec![half.clone()]));
     handed_back(2, Decision::Succeed, Some(all.clone())).await;
     assert_eq!(results(&fixture, id).await, (all.clone(), vec![half, all]));
-    let shown = executions::list(fixture.store(), &ExecutionFilter::default(), None, 1)
-        .await
-        .unwrap()
-        .executions;
+    let shown = executions::list(
+        fixture.store(),
+        &ExecutionFilter::default(),
+        None,
+        1,
+        executions::MAX_WALKED_EXECUTIONS,
+    )
+    .await
+    .unwrap()
+    .executions;
     assert_eq!(shown[0].result, Some(json!({"records": 1200})));
 }
 

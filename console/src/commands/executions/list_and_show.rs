@@ -22,7 +22,8 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
     let now = session.now(&store).await?;
     let request = arguments.filter.request();
     let filter = request.read_executions(&store, &arguments.state, now).await?;
-    let ExecutionPage { page, is_cut_short } = list::list(&store, &filter, after, *limit).await?;
+    let ExecutionPage { page, is_cut_short } =
+        list::list(&store, &filter, after, *limit, MAX_WALKED_EXECUTIONS).await?;
     if session.out.is_json() {
         return session.out.document(&page);
     }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use sexton_model::state::State;
 use sexton_operations::error::OperationError;
 use sexton_operations::executions::list;
+use sexton_store::executions::MAX_BRIEFLY_WALKED_EXECUTIONS;
 
 use crate::access::Viewer;
 use crate::api::{PageSize, filtered_query};
@@ -84,7 +85,9 @@ pub(super) async fn list(
     let request = query.values.filter();
     let filter = request.read_executions(store, state, frame.now).await.map_err(refuse)?;
     let after = list::read_cursor(cursor.as_deref()).map_err(|error| visit.refuse(error))?;
-    let found = list::list(store, &filter, after, limit.get()).await.map_err(refuse)?;
+    let found = list::list(store, &filter, after, limit.get(), MAX_BRIEFLY_WALKED_EXECUTIONS)
+        .await
+        .map_err(refuse)?;
     let is_filtered = !request.is_empty() || !state.is_empty();
     let next = query.next(found.page.next_cursor.as_ref());
     let rows = rows(store, found.page.items, frame.now).await.map_err(refuse)?;

@@ -13,6 +13,7 @@ use sexton_operations::jobs::catch_up::{self, CatchUpPreview, Entry};
 use sexton_operations::jobs::details::{self, ListedJob};
 use sexton_operations::paging::Page;
 use sexton_store::Store;
+use sexton_store::executions::MAX_BRIEFLY_WALKED_EXECUTIONS;
 use sexton_store::jobs::JobFilter;
 
 use crate::access::Viewer;
@@ -106,7 +107,10 @@ async fn read_present(store: &Store, frame: &Frame) -> Result<Present, Operation
     let paused = JobFilter { status: Some("paused".to_owned()), ..JobFilter::default() };
     let paused = details::list(store, paused, false, None, limit).await?;
     let skipped = ExecutionFilter { states: vec![State::Skipped], ..ExecutionFilter::default() };
-    let skipped = executions::list(store, &skipped, None, limit).await?.page.items;
+    let skipped = executions::list(store, &skipped, None, limit, MAX_BRIEFLY_WALKED_EXECUTIONS)
+        .await?
+        .page
+        .items;
     Ok(Present { late, paused, skipped: rows(store, skipped, frame.now).await? })
 }
 

@@ -23,7 +23,7 @@ use crate::access::{Allowed, Viewer};
 
 /// The header of requests by the script of an open page.
 pub(super) const REFRESH: HeaderName = HeaderName::from_static("sexton-refresh");
-/// Age from which an answer is made anew, although nothing that pages follow has changed.
+/// Age from which an answer is made anew, although nothing that pages follow has changed. One that is still being made is shared.
 const MAX_AGE: Duration = Duration::from_secs(1);
 /// The most answers that are shared at the same time. Others are made for each reader.
 const MAX_ANSWERS: usize = 64;
@@ -58,8 +58,9 @@ impl SharedAnswers {
         match answers.entry(key.clone()) {
             Entry::Occupied(mut entry) => {
                 let found = entry.get();
+                let is_old = found.answer.initialized() && found.begun.elapsed() >= MAX_AGE;
                 // One that was begun before the change that its reader fetches might lack it.
-                if found.changes != changes || found.begun.elapsed() >= MAX_AGE {
+                if found.changes != changes || is_old {
                     entry.insert(fresh());
                 }
                 Some(Arc::clone(entry.get()))
@@ -137,6 +138,8 @@ mod tests {
         let changed = get(&viewer, 2);
         assert!(!Arc::ptr_eq(&first, &changed));
         tokio::time::advance(MAX_AGE).await;
+        assert!(Arc::ptr_eq(&changed, &get(&viewer, 2)), "it is still being made");
+        changed.answer.set((StatusCode::OK, HeaderMap::new(), Bytes::new())).unwrap();
         let old = get(&viewer, 2);
         assert!(!Arc::ptr_eq(&changed, &old));
         // An answer that another one has replaced removes nothing.

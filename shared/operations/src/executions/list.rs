@@ -15,8 +15,7 @@ use crate::secrets::mask_executions;
 pub struct ExecutionPage {
     /// The executions, the latest claim first, with their params masked.
     pub page: Page<Execution>,
-    /// Whether the page ended because it had looked at [`executions::MAX_WALKED_EXECUTIONS`] rows; the next one looks
-    /// further.
+    /// Whether the page ended because it had looked at as many rows as it may; the next one looks further.
     pub is_cut_short: bool,
 }
 
@@ -30,7 +29,7 @@ pub fn read_cursor(text: Option<&str>) -> Result<Option<ExecutionPosition>, Inva
     Ok(position.map(|(claimed_at, id)| ExecutionPosition { claimed_at, id }))
 }
 
-/// Returns a page of at most `limit` executions that match `filter`.
+/// Returns a page of at most `limit` executions that match `filter`. Looks at no more than `most_walked` of them.
 ///
 /// # Errors
 ///
@@ -40,8 +39,9 @@ pub async fn list(
     filter: &ExecutionFilter,
     after: Option<ExecutionPosition>,
     limit: i64,
+    most_walked: i64,
 ) -> Result<ExecutionPage, OperationError> {
-    let found = executions::list(store, filter, after, limit).await?;
+    let found = executions::list(store, filter, after, limit, most_walked).await?;
     let mut items = found.executions;
     mask_executions(&mut items);
     let next_cursor =

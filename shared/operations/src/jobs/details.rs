@@ -90,7 +90,15 @@ pub struct JobDetails {
 pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationError> {
     let job = job_names::find_including_deleted(store, name).await?;
     let filter = ExecutionFilter { job: Some(JobId::new(job.id)), ..ExecutionFilter::default() };
-    let mut last_executions = executions::list(store, &filter, None, MAX_SHOWN).await?.executions;
+    let mut last_executions = executions::list(
+        store,
+        &filter,
+        None,
+        MAX_SHOWN,
+        executions::MAX_BRIEFLY_WALKED_EXECUTIONS,
+    )
+    .await?
+    .executions;
     mask_executions(&mut last_executions);
     let gaps = gaps::list_by_job(store, job.id, MAX_SHOWN).await?;
     let mut actions = operator::list_by_job(store, job.id, MAX_SHOWN).await?;

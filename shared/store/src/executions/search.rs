@@ -25,6 +25,8 @@ use crate::{Store, StoreError};
 pub const MAX_PAGE: i64 = 1_000;
 /// Maximum number of rows that a page looks at.
 pub const MAX_WALKED_EXECUTIONS: i64 = 200_000;
+/// The same for pages of a browser, whose readers wait a tenth of a second and no longer.
+pub const MAX_BRIEFLY_WALKED_EXECUTIONS: i64 = WALK_ROWS;
 /// Number of rows that one statement looks at.
 const WALK_ROWS: i64 = 20_000;
 
@@ -44,12 +46,12 @@ pub struct ExecutionPage {
     pub executions: Vec<Execution>,
     /// The position behind which the next page begins; `None`: nothing is left.
     pub next: Option<ExecutionPosition>,
-    /// Whether the page ended because it had looked at [`MAX_WALKED_EXECUTIONS`] rows.
+    /// Whether the page ended because it had looked at as many rows as it may.
     pub is_cut_short: bool,
 }
 
 /// Returns the next executions that match `filter`, after `after`, the latest claim first; at most `limit`, up to
-/// [`MAX_PAGE`].
+/// [`MAX_PAGE`]. Looks at about `most_walked` rows, up to [`MAX_WALKED_EXECUTIONS`].
 ///
 /// # Errors
 ///
@@ -59,11 +61,12 @@ pub async fn list(
     filter: &ExecutionFilter,
     after: Option<ExecutionPosition>,
     limit: i64,
+    most_walked: i64,
 ) -> Result<ExecutionPage, StoreError> {
     let limit = limit.clamp(1, MAX_PAGE);
     let query = ExecutionQuery::of(store, filter, after, limit + 1).await?;
     let mut tx = begin_with_custom_plans(store).await?;
-    let mut found = find(&mut tx, query, None).await?;
+    let mut found = find(&mut tx, query, most_walked, None).await?;
     drop(tx);
     let more = found.positions.len() as i64 > limit;
     found.positions.truncate(limit as usize);
@@ -89,7 +92,7 @@ pub async fn explain(
     let query = ExecutionQuery::of(store, filter, after, limit.clamp(1, MAX_PAGE) + 1).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     let mut plans = Vec::new();
-    find(&mut tx, query, Some(&mut plans)).await?;
+    find(&mut tx, query, MAX_WALKED_EXECUTIONS, Some(&mut plans)).await?;
     Ok(plans)
 }
 
@@ -117,6 +120,7 @@ struct Found {
 async fn find(
     connection: &mut PgConnection,
     mut query: ExecutionQuery<'_>,
+    most_walked: i64,
     mut plans: Option<&mut Vec<Value>>,
 ) -> Result<Found, StoreError> {
     let rare_states = if query.filter.selects_only(State::is_under_way) {
@@ -133,7 +137,7 @@ async fn find(
         return Ok(Found { positions, walked_to: None });
     }
     let mut found = Found::default();
-    for _ in 0..MAX_WALKED_EXECUTIONS / WALK_ROWS {
+    for _ in 0..most_walked.clamp(WALK_ROWS, MAX_WALKED_EXECUTIONS) / WALK_ROWS {
         let plans = plans.as_deref_mut();
         let rows = match query.job {
             Some(_) => walk_job(connection, &query, WALK_ROWS, plans).await?,

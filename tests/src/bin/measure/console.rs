@@ -53,9 +53,9 @@ pub(super) async fn measure(
         anyhow::Ok(())
     };
     memory("before", figures)?;
+    tabs::measure(&address, pool, &server, figures).await?;
     people::measure(&address, &addresses, figures).await?;
     memory("after that", figures)?;
-    tabs::measure(&address, pool, &server, figures).await?;
     server.terminate();
     server.exit(DEADLINE).await;
     Ok(())
@@ -86,7 +86,6 @@ async fn pages(pool: &PgPool) -> Result<Vec<String>> {
         format!("/failed/{failed}/edit"),
         format!("/failed/groups/{group}"),
         format!("/executions/{succeeded}"),
-        format!("/search?q={failed}"),
     ]);
     Ok(pages)
 }
