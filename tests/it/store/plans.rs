@@ -8,7 +8,7 @@ use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::id::JobId;
 use sexton_model::state::State;
 use sexton_store::StoreError;
-use sexton_store::executions::{self, ExecutionPosition, MAX_WALKED_EXECUTIONS, list};
+use sexton_store::executions::{self, ExecutionPosition, MAX_WALKED_EXECUTIONS as WALK, list};
 use sexton_store::failures::aggregate;
 use sexton_store::parked_messages::{FailedCounts, count_failed};
 use sexton_tests::database::TestDatabase;
@@ -173,8 +173,7 @@ async fn a_page_of_executions_reads_a_page_by_the_index_of_its_order() {
             assert!(rows_read(&plan) <= 200.0, "{plan:#}");
         }
     }
-    let page =
-        list(db.store(), &of(jobs[0]), Some(middle), 3, MAX_WALKED_EXECUTIONS).await.unwrap();
+    let page = list(db.store(), &of(jobs[0]), Some(middle), 3, WALK).await.unwrap();
     let ids: Vec<u128> = page.executions.iter().map(|row| row.id.as_u128()).collect();
     assert_eq!(ids, [1, 2, 3].map(|n| middle.id.as_u128() - n));
 }
@@ -204,10 +203,10 @@ async fn a_page_of_a_filter_without_an_index_looks_at_a_bounded_number_of_execut
     .execute(db.pool())
     .await
     .unwrap();
-    assert_eq!(HISTORY, MAX_WALKED_EXECUTIONS);
-    let page = list(db.store(), &filter, None, 50, MAX_WALKED_EXECUTIONS).await.unwrap();
+    assert_eq!(HISTORY, WALK);
+    let page = list(db.store(), &filter, None, 50, WALK).await.unwrap();
     assert!(page.executions.is_empty() && page.is_cut_short, "{page:?}");
-    let page = list(db.store(), &filter, page.next, 50, MAX_WALKED_EXECUTIONS).await.unwrap();
+    let page = list(db.store(), &filter, page.next, 50, WALK).await.unwrap();
     assert_eq!(page.executions.len(), 1);
     assert_eq!((page.next, page.is_cut_short), (None, false));
 }
@@ -233,10 +232,10 @@ async fn executions_under_way_and_failed_ones_are_listed_by_their_own_indexes() 
         for plan in list_plans(&db, &filter, None).await {
             assert!(rows_read(&plan) <= 20.0, "{plan:#}");
         }
-        let page = list(db.store(), &filter, None, 4, MAX_WALKED_EXECUTIONS).await.unwrap();
+        let page = list(db.store(), &filter, None, 4, WALK).await.unwrap();
         assert_eq!(page.executions.len(), count.min(4));
         assert_eq!(page.next.is_some(), count > 4);
-        let rest = list(db.store(), &filter, page.next, 4, MAX_WALKED_EXECUTIONS).await.unwrap();
+        let rest = list(db.store(), &filter, page.next, 4, WALK).await.unwrap();
         assert_eq!(rest.executions.len(), if count > 4 { 1 } else { count });
     }
 }
@@ -299,8 +298,7 @@ async fn a_page_continues_after_the_previous_one_even_if_that_row_is_gone() {
         .unwrap();
     for filter in [of(job.get()), ExecutionFilter::default()] {
         let after = ExecutionPosition { claimed_at: at(2 * 3_600), id: ids[2] };
-        let page =
-            list(fixture.store(), &filter, Some(after), 10, MAX_WALKED_EXECUTIONS).await.unwrap();
+        let page = list(fixture.store(), &filter, Some(after), 10, WALK).await.unwrap();
         let found: Vec<Uuid> = page.executions.iter().map(|row| row.id).collect();
         assert_eq!(found, [ids[1], ids[0]]);
     }

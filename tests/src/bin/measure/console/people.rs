@@ -15,7 +15,7 @@ use crate::figures::{Figures, Spread};
 const PEOPLE: usize = 50;
 /// How often one asks.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often each address is asked for.
+/// How often each address is requested.
 const ROUNDS: usize = 200;
 const PATIENCE: Duration = Duration::from_mins(1);
 
