@@ -53,14 +53,14 @@ impl SharedAnswers {
     /// Returns the answer that this request shares; `None`: there are too many.
     fn get(&self, key: &Key, changes: u64) -> Option<Arc<Shared>> {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|_, shared| !shared.is_over());
         let is_full = answers.len() >= MAX_ANSWERS;
         let fresh = || Arc::new(Shared { changes, begun: Instant::now(), answer: OnceCell::new() });
         match answers.entry(key.clone()) {
             Entry::Occupied(mut entry) => {
                 let found = entry.get();
-                let is_old = found.answer.initialized() && found.begun.elapsed() >= MAX_AGE;
                 // One that was begun before the change that its reader fetches might lack it.
-                if found.changes != changes || is_old {
+                if found.changes != changes {
                     entry.insert(fresh());
                 }
                 Some(Arc::clone(entry.get()))
@@ -70,12 +70,20 @@ impl SharedAnswers {
         }
     }
 
-    /// Forgets an answer once it is too old.
-    async fn forget(self, key: Key, shared: Arc<Shared>) {
+    /// Forgets what is over in a moment, so that no answer stays in memory when nobody fetches one any more.
+    async fn forget(self) {
         sleep(MAX_AGE).await;
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.get(&key).is_some_and(|found| Arc::ptr_eq(found, &shared)) {
-            answers.remove(&key);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, shared| !shared.is_over());
+    }
+}
+
+impl Shared {
+    /// Whether it is too old, or all who waited for it have left before it was made. Only under the lock.
+    fn is_over(self: &Arc<Self>) -> bool {
+        if self.answer.initialized() {
+            self.begun.elapsed() >= MAX_AGE
+        } else {
+            Arc::strong_count(self) == 1
         }
     }
 }
@@ -106,7 +114,7 @@ pub(in crate::pages) async fn share(
     // If the one who makes it leaves, the next one who waits makes it.
     let made = shared.answer.get_or_init(|| async {
         let answer = read(next.run(request).await).await;
-        tokio::spawn(site.shared.clone().forget(key, Arc::clone(&shared)));
+        tokio::spawn(site.shared.clone().forget());
         answer
     });
     let (status, headers, body) = made.await.clone();
@@ -140,16 +148,21 @@ mod tests {
         tokio::time::advance(MAX_AGE).await;
         assert!(Arc::ptr_eq(&changed, &get(&viewer, 2)), "it is still being made");
         changed.answer.set((StatusCode::OK, HeaderMap::new(), Bytes::new())).unwrap();
-        let old = get(&viewer, 2);
-        assert!(!Arc::ptr_eq(&changed, &old));
-        // An answer that another one has replaced removes nothing.
-        answers.clone().forget(viewer.clone(), changed).await;
-        assert_eq!(answers.0.lock().unwrap().len(), 3);
-        answers.clone().forget(viewer, old).await;
+        assert!(!Arc::ptr_eq(&changed, &get(&viewer, 2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_limited_and_those_that_nobody_waits_for_take_no_place() {
+        let answers = SharedAnswers::default();
+        let key = |number: usize| Key { address: number.to_string(), role: Role::Viewer };
+        let waiting: Vec<_> = (0..MAX_ANSWERS).map(|n| answers.get(&key(n), 1).unwrap()).collect();
+        assert!(answers.get(&key(MAX_ANSWERS), 1).is_none());
+        waiting[0].answer.set((StatusCode::OK, HeaderMap::new(), Bytes::new())).unwrap();
+        // All have left; one answer was made, and is kept for a moment.
+        drop(waiting);
+        assert!(answers.get(&key(MAX_ANSWERS), 1).is_some());
         assert_eq!(answers.0.lock().unwrap().len(), 2);
-        for number in 0..MAX_ANSWERS {
-            let _ = answers.get(&key(&number.to_string(), Role::Viewer), 1);
-        }
-        assert!(answers.get(&key("/one-too-many", Role::Viewer), 1).is_none());
+        answers.clone().forget().await;
+        assert_eq!(answers.0.lock().unwrap().len(), 0);
     }
 }

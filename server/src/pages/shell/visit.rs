@@ -69,6 +69,7 @@ impl<P: Permission> Visit<P> {
         let mut caller = self.allowed.caller().clone();
         if self.is_refresh {
             caller.name.clear();
+            caller.session_expires_at = None;
         }
         let caller = Some(caller);
         Ok(Frame { base: Arc::clone(&self.site.base), caller, section, now, path: self.path() })
