@@ -44,6 +44,8 @@ WORKDIR /
 ENV HEALTH_ADDR=0.0.0.0:8080 \
     LOG_FORMAT=json
 EXPOSE 8080
+# `sexton serve`: console, API and pings. It listens to other machines only with SERVE_ADDR=0.0.0.0:8420.
+EXPOSE 8420
 
 # The programs are started directly, without a shell in between, so that SIGTERM reaches them.
 CMD ["sexton", "--help"]

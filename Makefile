@@ -125,10 +125,10 @@ bench-pings: with-servers ## Measure `sexton serve` under PINGS (10000) pings a 
 		--seconds $(or $(SECONDS),20) --report docs/internals/performance.md
 
 # Among ten million executions an hour, most of it to write them.
-bench-console: with-servers ## Measure pages and lists of the console among SCALE (10000000) executions, and open pages
+bench-console: with-servers ## Measure the console among SCALE (10000000) executions; pictures into the folder PICTURES
 	@$(CARGO) build -q --release -p sexton-console
 	@$(CARGO) build -q --workspace --bin measure
-	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --console $(or $(SCALE),10000000) \
+	@TEST_BIN_DIR=$(abspath $(target))/release $(if $(PICTURES),PICTURES=$(abspath $(PICTURES))) $(target)/debug/measure --console $(or $(SCALE),10000000) \
 		--report docs/internals/performance.md
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows

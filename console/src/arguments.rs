@@ -5,6 +5,7 @@ use sexton_service::settings::{Program, help};
 
 use crate::commands::accounts::AccountsCommand;
 use crate::commands::alerts::AlertsCommand;
+use crate::commands::approvals::ApprovalsCommand;
 use crate::commands::audit::AuditCommand;
 use crate::commands::bench::BenchCommand;
 use crate::commands::bulks::BulksCommand;
@@ -66,6 +67,9 @@ pub enum Command {
     /// Follow and stop bulk operations
     #[command(subcommand)]
     Bulks(BulksCommand),
+    /// Approve or reject what others request
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
     /// Inspect and remove unknown messages in the failed queue
     #[command(subcommand)]
     Unknown(UnknownCommand),

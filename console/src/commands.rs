@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod alerts;
+pub mod approvals;
 pub mod audit;
 pub mod bench;
 pub mod bulks;

@@ -29,11 +29,13 @@ pub enum Exit {
     Partly = 9,
     /// There are warnings, and nothing worse.
     Warnings = 10,
+    /// It waits for the approval of another person.
+    Waits = 11,
 }
 
 impl Exit {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -45,6 +47,7 @@ impl Exit {
         Self::Findings,
         Self::Partly,
         Self::Warnings,
+        Self::Waits,
     ];
 
     /// The number.
@@ -67,6 +70,7 @@ impl Exit {
             }
             Self::Partly => "only a part was done or converted; the answer says which",
             Self::Warnings => "`doctor` has warnings, or `status --check` has",
+            Self::Waits => "it waits for the approval of another person",
         }
     }
 

@@ -153,6 +153,7 @@ impl From<StoreError> for Failure {
             | StoreError::Data(_)
             | StoreError::Inconsistent { .. }
             | StoreError::Forbidden(_)
+            | StoreError::OutOfScope(_)
             | StoreError::Statement(_) => Self::Failed(text),
         }
     }

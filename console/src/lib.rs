@@ -52,6 +52,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Flows(command) => commands::flows::run(&command, session).await,
         Command::Groups(command) => commands::groups::run(&command, session).await,
         Command::Bulks(command) => commands::bulks::run(&command, session).await,
+        Command::Approvals(command) => commands::approvals::run(&command, session).await,
         Command::Unknown(command) => commands::unknown_messages::run(command, session).await,
         Command::Monitors(command) => commands::monitors::run(&command, session).await,
         Command::Incidents(command) => commands::incidents::run(&command, session).await,

@@ -12,6 +12,7 @@ mod table;
 use std::io::{IsTerminal as _, Write as _};
 
 use serde::Serialize;
+use sexton_operations::text::json_line;
 
 use crate::failure::Failure;
 
@@ -107,7 +108,5 @@ impl Output {
 ///
 /// [`Failure::Failed`] for what is no JSON.
 pub fn record_line(document: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(document)
-        .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-    Ok(ascii_controls(&text))
+    json_line(document).map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))
 }

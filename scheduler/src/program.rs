@@ -24,7 +24,7 @@ use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readines
 use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
 use sexton_service::metrics::{self, Program, table};
 use sexton_service::reachability::Reachability;
-use sexton_service::settings::{SchedulerSettings, ServiceSettings};
+use sexton_service::settings::{SchedulerSettings, ServiceSettings, variables_for_others};
 use sexton_store::instances::InstanceRegistration;
 use sexton_store::retention::RetentionPolicy;
 use sexton_store::{Store, StoreOptions};
@@ -219,7 +219,7 @@ impl Loops<'_> {
     /// Starts the loops that send to other systems.
     fn spawn_senders(&self, settings: &SchedulerSettings, stop: &CancellationToken) {
         let (store, quiet) = (self.store, Arc::default());
-        let secrets = SecretSource::new(std::env::vars_os());
+        let secrets = SecretSource::new(variables_for_others());
         let sender = Sender::new(secrets, TlsClient::default());
         let pinger = sender.clone().within(heartbeat::SEND_TIMEOUT);
         self.spawn(NotificationSender::new(store.clone(), sender, stop.clone()), &quiet);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sexton_model::access::Role;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_operations::error::{Conflict, InvalidRequest, NotFound, OperationError};
@@ -58,7 +58,13 @@ pub struct ProblemPlace {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// What is wrong there.
+    #[serde(serialize_with = "without_colon")]
     pub detail: String,
+}
+
+/// Writes a text that may be read behind a name and a colon, as [`InvalidRequest::Field`] has it, by itself.
+fn without_colon<S: Serializer>(detail: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(detail.trim_start_matches(": "))
 }
 
 /// Why a request was refused or failed. Unless `code` is `unavailable`, `too_slow` or `internal`, nothing was changed.
@@ -114,6 +120,12 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail)
     }
 
+    /// 403, of a caller who is restricted to jobs.
+    fn out_of_scope(detail: &str) -> Self {
+        let detail = format!("your token or account is {detail}");
+        Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail)
+    }
+
     /// 400, with everything that is wrong, each with its place.
     pub fn several(mut places: Vec<ProblemPlace>) -> Self {
         if places.len() == 1 {
@@ -162,13 +174,18 @@ pub fn retry_seconds(wait: Duration) -> u64 {
 }
 
 impl ProblemPlace {
-    fn field(name: &str, detail: String) -> Self {
-        Self { parameter: Some(name.to_owned()), detail, ..Self::general(String::new()) }
+    fn field(name: &str, detail: &str) -> Self {
+        Self { parameter: Some(name.to_owned()), ..Self::general(detail.to_owned()) }
     }
 
     /// What is wrong at `pointer` in the request's body.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: Some(pointer.into()), ..Self::general(detail.into()) }
+    }
+
+    /// What is wrong in a line of a file; `detail` names the file.
+    fn in_file(line: Option<usize>, detail: String) -> Self {
+        Self { line: line.map(|line| line as u64), ..Self::general(detail) }
     }
 
     const fn general(detail: String) -> Self {
@@ -199,6 +216,7 @@ impl From<OperationError> for Problem {
             OperationError::Invalid(invalid) => invalid.into(),
             OperationError::NotFound(missing) => missing.into(),
             OperationError::Conflict(conflict) => conflict.into(),
+            OperationError::OutOfScope(text) => Self::out_of_scope(&text),
             OperationError::Failed(text) => Self::unavailable(text),
             OperationError::Store(error) => error.into(),
         }
@@ -216,11 +234,23 @@ impl From<InvalidRequest> for Problem {
 /// Everything that is wrong, each with its place.
 fn places(invalid: InvalidRequest) -> Vec<ProblemPlace> {
     match invalid {
-        InvalidRequest::Field { field, problem } => vec![ProblemPlace::field(field, problem)],
+        InvalidRequest::Field { field, problem } => vec![ProblemPlace::field(field, &problem)],
+        InvalidRequest::Params { mismatches, .. } => mismatches
+            .iter()
+            .map(|one| ProblemPlace::at(one.pointer_in_body(), one.describe()))
+            .collect(),
         InvalidRequest::JobsFile(problems) => problems
+            .iter()
+            .map(|problem| ProblemPlace::in_file(problem.line, problem.to_string()))
+            .collect(),
+        InvalidRequest::AlertsFile(problems) => problems
+            .iter()
+            .map(|problem| ProblemPlace::in_file(problem.line, problem.to_string()))
+            .collect(),
+        InvalidRequest::RangesFile(problems) => problems
             .into_iter()
             .map(|problem| {
-                let line = problem.line.map(|line| line as u64);
+                let line = Some(problem.line as u64);
                 ProblemPlace { line, ..ProblemPlace::general(problem.to_string()) }
             })
             .collect(),
@@ -284,6 +314,7 @@ impl From<StoreError> for Problem {
                               time, or send it again; of a change, look first whether it was made";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail)
             }
+            StoreError::OutOfScope(_) => Self::out_of_scope(&error.to_string()),
             StoreError::Data(_) => {
                 let detail = "the database refuses a value of the request".to_owned();
                 Self::invalid(ProblemPlace::general(detail))

@@ -9,19 +9,20 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use hyper_util::service::TowerToHyperService;
 use sexton_operations::pings::beat;
+use sexton_outbound::http::HttpClient;
 use sexton_service::clock;
 use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readiness};
-use sexton_service::http_server::{Limits, accept};
+use sexton_service::http_server::{Limits, accept, listen, raise_open_files};
 use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
 use sexton_service::metrics::{self, Program, table};
 use sexton_service::settings::ServerSettings;
 use sexton_store::{Store, StoreOptions};
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::client::ProxySettings;
+use crate::access::provider::ProviderLogIn;
 use crate::access::{Backend, Stores};
 use crate::api::examination::Examiner;
 use crate::api::{self, BASE_PATH};
@@ -48,10 +49,13 @@ const CALLER_CONNECTIONS: u32 = 2;
 const READ_CONNECTIONS: u32 = 6;
 const WRITE_CONNECTIONS: u32 = 4;
 const MINUTE: Duration = Duration::from_mins(1);
+/// Files that are no connections of clients: those to the database, of the health server, and the program's own.
+const OTHER_FILES: usize = 200;
 const LIMITS: Limits = Limits {
     connections: 10_000,
     head: Duration::from_secs(10),
     head_bytes: 16 * 1024,
+    stalled: Duration::from_secs(30),
     connection: Duration::from_mins(10),
     last_answer: Duration::from_mins(1),
     keep_alive: true,
@@ -70,8 +74,7 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let health = Health { readiness, liveness, stopping: lifecycle.soft() };
     let _health = HealthServer::start(settings.health_addr, health).await?;
     let address = settings.serve_addr;
-    let bound = TcpListener::bind(address).await;
-    let listener = bound.with_context(|| {
+    let listener = listen(address).with_context(|| {
         format!("cannot listen on {address}; set SERVE_ADDR to a free address, or its port to 0 for any free one")
     })?;
     let bound = listener.local_addr()?;
@@ -81,12 +84,16 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         reads: open_store(&settings, READ_CONNECTIONS, Some(READ_TIMEOUT))?,
         writes: open_store(&settings, WRITE_CONNECTIONS, None)?,
     });
+    let provider = settings.provider.clone();
+    let provider = provider.map(|known| ProviderLogIn::new(known, HttpClient::default()));
     let backend = backend
         .on(&settings.instance)
         .with_local_role(settings.local_role)
         .behind(proxy_settings(&settings))
+        .with_provider(provider)
         .with_requests_per_minute(settings.requests_per_minute)
-        .under(&settings.base_path);
+        .under(&settings.base_path)
+        .showing(&settings.effective);
     let hub = Hub::new(lifecycle.soft());
     let polled = open_store(&settings, 1, Some(READ_TIMEOUT))?;
     let (recorder, written) = Recorder::start(&store);
@@ -104,11 +111,24 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
         .layer(timing);
     let router = below(backend.base_path(), router);
     let service = TowerToHyperService::new(router);
-    let stopping = lifecycle.soft();
-    lifecycle.spawn("pings", async move {
-        accept(listener, service, LIMITS, stopping).await;
-        // Those that were accepted are answered.
-        written.await;
+    let (stopping, hard) = (lifecycle.soft(), lifecycle.hard());
+    let begun = backend.begun().clone();
+    let limits = limits(raise_open_files(), settings.db_pool_size as usize);
+    lifecycle.spawn("requests", async move {
+        let answered = async {
+            accept(listener, service, limits, stopping).await;
+            // Pings that were accepted are written.
+            written.await;
+            begun.close();
+            begun.wait().await;
+        };
+        hard.run_until_cancelled(answered).await;
+        if !begun.is_empty() {
+            tracing::warn!(
+                "{} requests are cut short; `sexton approvals list` shows those that were approved",
+                begun.len()
+            );
+        }
         Ok::<_, std::convert::Infallible>(())
     });
     lifecycle.spawn("beat", beats(store.clone(), (bound, probe), database, lifecycle.soft()));
@@ -119,6 +139,19 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let ended = lifecycle.run_until_stopped(signals).await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)
+}
+
+/// Fewer connections where the system allows too few files: the connections to the database must find one.
+fn limits(files: usize, pool: usize) -> Limits {
+    let connections = LIMITS.connections.min(files.saturating_sub(OTHER_FILES + pool).max(1));
+    if connections < LIMITS.connections {
+        tracing::warn!(
+            "at most {connections} connections at the same time are accepted, since the process may have {files} files open; raise the \
+             hard limit of open files for up to {}",
+            LIMITS.connections
+        );
+    }
+    Limits { connections, ..LIMITS }
 }
 
 fn proxy_settings(settings: &ServerSettings) -> ProxySettings {

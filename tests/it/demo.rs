@@ -149,7 +149,17 @@ async fn up_keeps_the_platform_running_until_down() {
         instances.iter().map(|it| u32::try_from(it["pid"].as_u64().unwrap()).unwrap()).collect();
     assert_eq!(alive(&pids), pids);
 
+    // The console's address is printed, and somebody listens there.
+    let address_of = |stdout: &str| {
+        let line = stdout.lines().find(|line| line.trim().starts_with("http://"));
+        line.unwrap_or_else(|| panic!("no address of a console:\n{stdout}")).trim().to_owned()
+    };
+    let address = address_of(&stdout);
+    let host = address.trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    tokio::net::TcpStream::connect(host).await.unwrap();
+
     let again = run("up").await;
+    assert_eq!(address_of(&again), address);
     assert!(again.contains("already running"), "{again}");
     let exports_of = |stdout: &str| stdout[stdout.find("export").unwrap()..].to_owned();
     assert_eq!(exports_of(&again), exports_of(&stdout));

@@ -11,7 +11,7 @@ use sexton_model::pool::PoolNameError;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
 use sexton_service::metrics::{self, Program, table};
-use sexton_service::settings::WorkerSettings;
+use sexton_service::settings::{WorkerSettings, variables_for_others};
 use sexton_service::{clock, fault, telemetry, traces};
 use sexton_store::task::TaskDatabase;
 use sexton_store::{Store, StoreOptions};
@@ -121,7 +121,7 @@ fn tasks(
         "WORKER_TASKS is not set: it names the task catalogue, without which a worker runs nothing"
     );
     let clock: WallClock = Arc::new(clock::now);
-    let (secrets, tls) = (SecretSource::new(std::env::vars_os()), TlsClient::default());
+    let (secrets, tls) = (SecretSource::new(variables_for_others()), TlsClient::default());
     let command = CommandHost::new(
         GuardProgram::current_executable(),
         std::env::vars_os(),

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_model::access::Role;
+use sexton_model::job_scope::{Grant, JobScope, ScopeChange};
 use sexton_operations::accounts;
 use sexton_operations::passwords::Password;
 
@@ -27,6 +28,8 @@ pub enum AccountsCommand {
     Disable(Change),
     /// Let people log in with an account again
     Enable(Change),
+    /// End all sessions of somebody, who may log in again unless that is forbidden elsewhere
+    EndSessions(EndSessions),
 }
 
 /// Which accounts to list.
@@ -46,6 +49,9 @@ pub struct Create {
     /// jobs and edits params; admin also manages accounts, tokens and channels
     #[arg(long, value_name = "ROLE", value_parser = parse_role)]
     role: Role,
+    /// Restrict it to jobs: billing.* by the beginning of their names, or team=billing by a label; it may change no others
+    #[arg(long, value_name = "SCOPE")]
+    only_jobs: Option<JobScope>,
     /// Make a random password, and print it this once
     #[arg(long)]
     generate: bool,
@@ -75,6 +81,12 @@ pub struct SetRole {
     /// What it may do from now on: viewer, operator, editor or admin
     #[arg(value_name = "ROLE", value_parser = parse_role)]
     role: Role,
+    /// Restrict it to jobs: billing.* by the beginning of their names, or team=billing by a label; as before if not given
+    #[arg(long, value_name = "SCOPE", conflicts_with = "all_jobs")]
+    only_jobs: Option<JobScope>,
+    /// Restrict it to no jobs any more
+    #[arg(long)]
+    all_jobs: bool,
     /// Reason, recorded in the audit log
     #[arg(long)]
     reason: Option<String>,
@@ -84,6 +96,16 @@ pub struct SetRole {
 #[derive(Debug, Args)]
 pub struct Change {
     /// Its name
+    name: String,
+    /// Reason, recorded in the audit log
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Whose sessions to end.
+#[derive(Debug, Args)]
+pub struct EndSessions {
+    /// As the audit names them: "account NAME" or "oidc NAME"
     name: String,
     /// Reason, recorded in the audit log
     #[arg(long)]
@@ -100,11 +122,16 @@ pub async fn run(command: &AccountsCommand, session: &Session) -> Result<(), Fai
         AccountsCommand::List(arguments) => list(arguments, session).await,
         AccountsCommand::Create(arguments) => create(arguments, session).await,
         AccountsCommand::SetPassword(arguments) => set_password(arguments, session).await,
-        AccountsCommand::SetRole(SetRole { name, role, reason }) => {
+        AccountsCommand::SetRole(SetRole { name, role, only_jobs, all_jobs, reason }) => {
             let store = session.store().await?;
             let (actor, reason) = (&session.actor, reason.as_deref());
-            let ended = accounts::set_role(&store, name, *role, actor, reason).await?;
-            let text = format!("account {name} has the role {} now", role.as_str());
+            let is_kept = only_jobs.is_none() && !all_jobs;
+            let change =
+                if is_kept { ScopeChange::Keep } else { ScopeChange::To(only_jobs.clone()) };
+            let ended = accounts::set_role(&store, name, (*role, &change), actor, reason).await?;
+            let grant = Grant { role: *role, only_jobs: only_jobs.clone() };
+            let all = if *all_jobs { " for all jobs" } else { "" };
+            let text = format!("account {name} has {}{all} now", describe(&grant));
             report(session, name, "role set", &text, Some(ended), None)
         }
         AccountsCommand::Disable(Change { name, reason }) => {
@@ -124,6 +151,16 @@ pub async fn run(command: &AccountsCommand, session: &Session) -> Result<(), Fai
             accounts::enable(&store, name, &session.actor, reason.as_deref()).await?;
             report(session, name, "enabled", &format!("account {name} is enabled"), None, None)
         }
+        AccountsCommand::EndSessions(EndSessions { name, reason }) => {
+            let store = session.store().await?;
+            let (actor, reason) = (&session.actor, reason.as_deref());
+            let ended = accounts::end_sessions(&store, name, actor, reason).await?;
+            if session.out.is_json() {
+                return report(session, name, "sessions ended", "", Some(ended), None);
+            }
+            let have_ended = if ended == 1 { "session has ended" } else { "sessions have ended" };
+            session.out.print(format!("{ended} {have_ended}: {name}."))
+        }
     }
 }
 
@@ -142,7 +179,7 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     }
     let now = session.now(&store).await?;
     let mut table =
-        Table::new(&["NAME", "ROLE", "CREATED BY", "LAST LOG-IN", "STATE"]).unclipped(0);
+        Table::new(&["NAME", "ROLE", "JOBS", "CREATED BY", "LAST LOG-IN", "STATE"]).unclipped(0);
     for account in &all {
         let last = account.last_log_in_at.map_or_else(|| "never".to_owned(), |at| ago(at, now));
         let state = match account.disabled_at {
@@ -152,6 +189,7 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         table.row(vec![
             Cell::new(&account.name),
             Cell::new(&account.role),
+            Cell::new(account.only_jobs.as_deref().unwrap_or("all")),
             Cell::new(&account.created_by),
             Cell::new(last),
             state,
@@ -161,13 +199,22 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
 }
 
 async fn create(arguments: &Create, session: &Session) -> Result<(), Failure> {
-    let Create { name, role, generate, reason } = arguments;
+    let Create { name, role, only_jobs, generate, reason } = arguments;
     let password = choose(name, *generate)?;
     let store = session.store().await?;
     let (actor, reason) = (&session.actor, reason.as_deref());
-    accounts::create(&store, name, *role, &password, actor, reason).await?;
-    let text = format!("account {name} is created, with the role {}", role.as_str());
+    let grant = Grant { role: *role, only_jobs: only_jobs.clone() };
+    let text = format!("account {name} is created, with {}", describe(&grant));
+    accounts::create(&store, name, grant, &password, actor, reason).await?;
     report(session, name, "created", &text, None, generate.then_some(&password))
+}
+
+fn describe(grant: &Grant) -> String {
+    let role = grant.role.as_str();
+    match &grant.only_jobs {
+        Some(only) => format!("the role {role} for the jobs {only}"),
+        None => format!("the role {role}"),
+    }
 }
 
 async fn set_password(arguments: &SetPassword, session: &Session) -> Result<(), Failure> {

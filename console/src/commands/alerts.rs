@@ -5,10 +5,9 @@ mod notifications;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 use sexton_model::alerts_file::MAX_FILE_BYTES;
 use sexton_operations::alerts;
-use sexton_store::alerts::config::{AlertsChange, document};
+use sexton_store::alerts::config::AlertsChange;
 
 use crate::failure::Failure;
 use crate::input_files::read_text_up_to;
@@ -63,16 +62,17 @@ async fn apply(arguments: &Apply, session: &Session) -> Result<(), Failure> {
     let file = alerts::read_file(&name, &text)?;
     let store = session.store().await?;
     let (dry_run, reason) = (arguments.dry_run, arguments.reason.as_deref());
-    let change = alerts::apply(&store, &file, dry_run, &session.actor, reason).await?;
+    let applied = alerts::apply(&store, &file, dry_run, &session.actor, reason).await?;
     if session.out.is_json() {
-        return session.out.document(&json!({"dry_run": dry_run, "change": change}));
+        return session.out.document(&applied);
     }
+    let change = &applied.change;
     for (sign, names) in [("+", &change.added), ("~", &change.changed), ("-", &change.removed)] {
         for name in names {
             session.out.print(format!("{sign} channel {name}"))?;
         }
     }
-    session.out.print(summary(&change, dry_run))
+    session.out.print(summary(change, dry_run))
 }
 
 fn summary(change: &AlertsChange, dry_run: bool) -> String {
@@ -97,9 +97,9 @@ fn summary(change: &AlertsChange, dry_run: bool) -> String {
 
 async fn show(session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let file = alerts::read(&store).await?;
+    let shown = alerts::show(&store).await?;
     if session.out.is_json() {
-        return session.out.document(&document(&file));
+        return session.out.document(&shown);
     }
-    session.out.print(file.to_toml().trim_end())
+    session.out.print(shown.text.trim_end())
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_model::checks_file::MAX_FILE_BYTES;
-use sexton_operations::checks::{self, CheckAction};
+use sexton_operations::checks::{self, CheckAction, DEFAULT_KEY_CHECKS, MAX_KEY_CHECKS};
 use sexton_store::checks::define::ChecksChange;
 
 use crate::failure::Failure;
@@ -68,7 +68,8 @@ pub struct CreateKey {
     /// Its name, for people
     name: String,
     /// The most checks that pings with this key may create; 0: none
-    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_KEY_CHECKS,
+        value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_KEY_CHECKS)))]
     max_checks: u32,
     /// Reason, recorded in the audit log
     #[arg(long)]
@@ -102,16 +103,17 @@ async fn apply(arguments: &Apply, session: &Session) -> Result<(), Failure> {
     let specs = checks::read_file(&name, &text)?;
     let store = session.store().await?;
     let (dry_run, reason) = (arguments.dry_run, arguments.reason.as_deref());
-    let change = checks::apply(&store, &specs, dry_run, &session.actor, reason).await?;
+    let applied = checks::apply(&store, &specs, dry_run, &session.actor, reason).await?;
     if session.out.is_json() {
-        return session.out.document(&json!({"dry_run": dry_run, "change": change}));
+        return session.out.document(&applied);
     }
+    let change = &applied.change;
     for (sign, names) in [("+", &change.added), ("~", &change.changed)] {
         for name in names {
             session.out.print(format!("{sign} check {name}"))?;
         }
     }
-    let ChecksChange { added, changed, unchanged } = &change;
+    let ChecksChange { added, changed, unchanged } = change;
     let counts =
         format!("checks: {} new, {} changed, {unchanged} unchanged.", added.len(), changed.len());
     session.out.print(if dry_run {

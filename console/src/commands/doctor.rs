@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use sexton_model::lint::Severity;
-use sexton_operations::doctor::fix::{Repair, fix};
+use sexton_operations::doctor::fix::{Repair, examine_and_fix};
 use sexton_operations::doctor::gather::gather;
 use sexton_operations::doctor::{Finding, diagnose, worst};
 
@@ -29,15 +29,11 @@ pub struct Doctor {
 pub async fn run(arguments: &Doctor, session: &Session) -> Result<(), Failure> {
     let settings = session.settings()?;
     let connector = session.connector(&settings);
-    let facts = gather(&connector).await?;
-    let mut findings = diagnose(&facts);
-    let mut fixed = Vec::new();
-    if arguments.fix {
-        fixed = fix(&connector, &facts, &findings).await?;
-        if !fixed.is_empty() {
-            findings = diagnose(&gather(&connector).await?);
-        }
-    }
+    let (findings, fixed) = if arguments.fix {
+        examine_and_fix(&connector).await?
+    } else {
+        (diagnose(&gather(&connector).await?), Vec::new())
+    };
     render(session, &findings, &fixed)?;
     let message = match findings.len() {
         1 => "1 finding".to_owned(),

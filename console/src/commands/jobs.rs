@@ -90,6 +90,9 @@ pub struct List {
     /// Only active or only paused jobs
     #[arg(long)]
     status: Option<Status>,
+    /// Only jobs with this label; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<String>,
     #[command(flatten)]
     page: PageOptions,
     /// List deleted jobs instead, the latest deletion first

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_model::access::Role;
 use sexton_model::duration;
+use sexton_model::job_scope::{Grant, JobScope};
 use sexton_operations::tokens::{self, Token};
 
 use crate::failure::Failure;
@@ -41,6 +42,9 @@ pub struct Create {
     /// jobs and edits params; admin also manages tokens and channels
     #[arg(long, value_name = "ROLE", value_parser = parse_role)]
     role: Role,
+    /// Restrict it to jobs: billing.* by the beginning of their names, or team=billing by a label; it may change no others
+    #[arg(long, value_name = "SCOPE")]
+    only_jobs: Option<JobScope>,
     /// How long it is accepted, such as 90d; until it is revoked if not given
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     valid_for: Option<Duration>,
@@ -91,11 +95,12 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     }
     let now = session.now(&store).await?;
     let mut table =
-        Table::new(&["NAME", "ROLE", "CREATED BY", "LAST USED", "ACCEPTED"]).unclipped(0);
+        Table::new(&["NAME", "ROLE", "JOBS", "CREATED BY", "LAST USED", "ACCEPTED"]).unclipped(0);
     for token in &all {
         table.row(vec![
             Cell::new(&token.name),
             Cell::new(&token.role),
+            Cell::new(token.only_jobs.as_deref().unwrap_or("all")),
             Cell::new(&token.created_by),
             Cell::new(token.last_used_at.map_or_else(|| "never".to_owned(), |at| ago(at, now))),
             acceptance(token, now),
@@ -118,9 +123,10 @@ fn acceptance(token: &Token, now: DateTime<Utc>) -> Cell {
 
 async fn create(arguments: &Create, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let Create { name, role, valid_for, reason } = arguments;
+    let Create { name, role, only_jobs, valid_for, reason } = arguments;
     let (actor, reason) = (&session.actor, reason.as_deref());
-    let token = tokens::create(&store, name, *role, *valid_for, actor, reason).await?;
+    let grant = Grant { role: *role, only_jobs: only_jobs.clone() };
+    let token = tokens::create(&store, name, grant, *valid_for, actor, reason).await?;
     if session.out.is_json() {
         return session.out.document(&json!({"name": name, "role": role, "token": token}));
     }

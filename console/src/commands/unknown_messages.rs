@@ -9,8 +9,8 @@ use serde_json::json;
 use sexton_operations::paging::Page;
 use sexton_operations::short_ids;
 use sexton_operations::unknown_messages::{
-    self, Content, ListedMessage, check_whole, content, describe_overflow, details,
-    export_document, find, find_ids, is_truncated, state, without_secrets,
+    self, Content, ListedMessage, content, describe_overflow, details, export_document, find,
+    find_ids, is_truncated, state, without_secrets,
 };
 use sexton_store::unknown_messages::{PendingAction, UnknownMessage, UnknownMessageError};
 
@@ -203,11 +203,7 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
 
 async fn write_files(arguments: &Export, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let message = find(&store, &arguments.id).await?;
-    if !arguments.cut {
-        check_whole(&message)?;
-    }
-    let stored = content(&store, &message.id).await?;
+    let (message, stored) = unknown_messages::export(&store, &arguments.id, arguments.cut).await?;
     let beside = export(&message, &stored, &arguments.to)?;
     let (body, beside) = (arguments.to.display().to_string(), beside.display().to_string());
     if session.out.is_json() {

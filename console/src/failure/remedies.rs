@@ -19,7 +19,7 @@ impl From<OperationError> for Failure {
             OperationError::Invalid(invalid) => invalid.into(),
             OperationError::NotFound(missing) => Self::NotFound(not_found(missing)),
             OperationError::Conflict(conflict) => Self::NothingDone(describe_conflict(conflict)),
-            OperationError::Failed(text) => Self::Failed(text),
+            OperationError::OutOfScope(text) | OperationError::Failed(text) => Self::Failed(text),
             OperationError::Store(error) => error.into(),
         }
     }
@@ -97,6 +97,7 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         }
         InvalidRequest::IdsAndFilter
         | InvalidRequest::Other(_)
+        | InvalidRequest::Params { .. }
         | InvalidRequest::Several(_)
         | InvalidRequest::JobsFile(_)
         | InvalidRequest::RangesFile(_)

@@ -14,6 +14,9 @@ pub struct FilterOptions {
     /// Only executions of this job, even a deleted one
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
+    /// Only executions of jobs whose names begin with this, such as billing.
+    #[arg(long, value_name = "PREFIX")]
+    job_prefix: Option<String>,
     /// Only executions of this task type
     #[arg(long, value_name = "TYPE")]
     task_type: Option<String>,
@@ -50,6 +53,7 @@ impl FilterOptions {
     pub fn request(&self) -> FilterRequest {
         FilterRequest {
             job: self.job.clone(),
+            job_prefix: self.job_prefix.clone(),
             task_type: self.task_type.clone(),
             pool: self.pool.clone(),
             error_class: self.error_class.clone(),

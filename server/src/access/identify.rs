@@ -3,7 +3,7 @@
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use sexton_model::access::Role;
-use sexton_operations::{accounts, tokens};
+use sexton_operations::{accounts, persons, tokens};
 use sexton_service::http_server::Peer;
 use tokio::time::Instant;
 
@@ -87,22 +87,33 @@ async fn by_token(
     let Some(role) = accepted.role else {
         return Err(Problem::unauthenticated("the token has a role of a newer version"));
     };
-    Ok(Caller::new(format!("token {}", accepted.name), role, CallerKind::Token))
+    let caller = Caller::new(format!("token {}", accepted.name), role, CallerKind::Token);
+    Ok(Caller { only_jobs: accepted.only_jobs, ..caller })
 }
 
-async fn by_session(secret: &str, backend: &Backend) -> Result<Option<Caller>, Problem> {
+pub(super) async fn by_session(secret: &str, backend: &Backend) -> Result<Option<Caller>, Problem> {
     let _question = backend.question()?;
     let stores = &backend.stores;
     let accepted = accounts::accept_session(&stores.callers, &stores.writes, secret).await?;
     // One that has ended is as good as none: the person logs in again.
     let Some(accepted) = accepted else { return Ok(None) };
+    // Nobody vouches for the person any more, or who does would perhaps say something else.
+    if !accepted.is_account
+        && !backend.provider().is_some_and(|provider| provider.is_bound(&accepted))
+    {
+        return Ok(None);
+    }
     let Some(role) = accepted.role else {
         return Err(Problem::unauthenticated("the account has a role of a newer version"));
     };
-    let kind = CallerKind::Account;
-    let caller = Caller::new(accounts::actor_name(&accepted.name), role, kind);
     let session_expires_at = Some(accepted.expires_at);
-    Ok(Some(Caller { account: Some(accepted.name), session_expires_at, ..caller }))
+    let caller = if accepted.is_account {
+        let caller = Caller::new(accounts::actor_name(&accepted.name), role, CallerKind::Account);
+        Caller { account: Some(accepted.name), ..caller }
+    } else {
+        Caller::new(persons::actor_name(&accepted.name), role, CallerKind::Oidc)
+    };
+    Ok(Some(Caller { only_jobs: accepted.only_jobs, session_expires_at, ..caller }))
 }
 
 /// The person whom a trusted proxy names; `None`: it names nobody.

@@ -5,8 +5,10 @@
 
 mod attempts;
 pub mod client;
+mod cookie;
 mod identify;
 mod local;
+pub mod provider;
 pub mod same_origin;
 pub mod session;
 pub mod set_up;
@@ -20,14 +22,19 @@ use axum::http::request::Parts;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::access::Role;
+use sexton_model::job_scope::JobScope;
 use sexton_operations::actor::Actor;
+use sexton_service::settings::EffectiveSetting;
 use sexton_store::Store;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use utoipa::ToSchema;
 
 use self::attempts::Attempts;
 use self::client::{Client, ProxySettings};
+use self::provider::ProviderLogIn;
 use self::set_up::SetUpCode;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimit;
@@ -63,6 +70,9 @@ pub struct Backend {
     requests: Option<Arc<RateLimit>>,
     set_up: Arc<SetUpCode>,
     base_path: Arc<str>,
+    provider: Option<Arc<ProviderLogIn>>,
+    settings: Arc<[EffectiveSetting]>,
+    begun: TaskTracker,
 }
 
 impl Backend {
@@ -78,7 +88,17 @@ impl Backend {
             requests: None,
             set_up: Arc::default(),
             base_path: "".into(),
+            provider: None,
+            settings: Arc::default(),
+            begun: TaskTracker::new(),
         }
+    }
+
+    /// Sets where it is read who sends a request.
+    #[must_use]
+    pub fn asking(mut self, callers: Store) -> Self {
+        self.stores.callers = callers;
+        self
     }
 
     /// Sets the name of this machine, for the audit.
@@ -99,11 +119,27 @@ impl Backend {
         Self { proxies: Arc::new(proxies), ..self }
     }
 
+    /// Sets by which identity provider people can log in, too.
+    #[must_use]
+    pub fn with_provider(self, provider: Option<ProviderLogIn>) -> Self {
+        Self { provider: provider.map(Arc::new), ..self }
+    }
+
     /// Limits the requests of each caller in a minute; 0: any number.
     #[must_use]
     pub fn with_requests_per_minute(self, requests: u32) -> Self {
         let limit = || Arc::new(RateLimit::new(requests, Duration::from_mins(1), BURST));
         Self { requests: (requests > 0).then(limit), ..self }
+    }
+
+    /// Returns a clone that changes only these jobs.
+    fn within(&self, only_jobs: Option<&JobScope>) -> Self {
+        let mut backend = self.clone();
+        if let Some(only) = only_jobs {
+            backend.stores.reads = self.stores.reads.within(only.clone());
+            backend.stores.writes = self.stores.writes.within(only.clone());
+        }
+        backend
     }
 
     /// Sets what stands before the path of every address: empty, or with a slash before and none behind it.
@@ -112,14 +148,40 @@ impl Backend {
         Self { base_path: base_path.into(), ..self }
     }
 
+    /// Sets the settings of the server, which it shows.
+    #[must_use]
+    pub fn showing(self, settings: &[EffectiveSetting]) -> Self {
+        Self { settings: settings.into(), ..self }
+    }
+
+    /// The settings of the server.
+    pub(crate) fn settings(&self) -> Arc<[EffectiveSetting]> {
+        Arc::clone(&self.settings)
+    }
+
+    /// Work that goes on when its client leaves: a program that ends waits for it.
+    pub fn begun(&self) -> &TaskTracker {
+        &self.begun
+    }
+
+    /// The name of this machine.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// What stands before the path of every address.
     pub fn base_path(&self) -> Arc<str> {
         Arc::clone(&self.base_path)
     }
 
-    /// Returns whether people get in without a token or an account: from this machine, or by a proxy.
+    /// Returns whether people get in without a token or an account: from this machine, by a proxy, or by an identity provider.
     pub fn lets_in_without_account(&self) -> bool {
-        self.local_role.is_some() || self.proxies.user_header.is_some()
+        self.local_role.is_some() || self.proxies.user_header.is_some() || self.provider.is_some()
+    }
+
+    /// The identity provider by which people can log in.
+    pub fn provider(&self) -> Option<&ProviderLogIn> {
+        self.provider.as_deref()
     }
 
     fn proxies(&self) -> &ProxySettings {
@@ -171,6 +233,8 @@ pub enum CallerKind {
     Token,
     /// By the session of an account that logged in.
     Account,
+    /// By the session of a person whom the identity provider named.
+    Oidc,
     /// A trusted proxy names the person.
     Proxy,
     /// It comes from the server's machine.
@@ -180,10 +244,12 @@ pub enum CallerKind {
 /// Who sends a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// The name in the audit: `token NAME`, `account NAME`, `proxy NAME` or `local`.
+    /// The name in the audit: `token NAME`, `account NAME`, `oidc NAME`, `proxy NAME` or `local`.
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The jobs that it may change; `None`: all.
+    pub only_jobs: Option<JobScope>,
     /// How that is known.
     pub kind: CallerKind,
     /// The account that has logged in.
@@ -194,14 +260,14 @@ pub struct Caller {
 
 impl Caller {
     fn new(name: String, role: Role, kind: CallerKind) -> Self {
-        Self { name, role, kind, account: None, session_expires_at: None }
+        Self { name, role, only_jobs: None, kind, account: None, session_expires_at: None }
     }
 
     /// Where its requests come from, for the audit.
     fn place(&self, client: &Client) -> String {
         let by = match self.kind {
             CallerKind::Token | CallerKind::Local => "api",
-            CallerKind::Account | CallerKind::Proxy => "console",
+            CallerKind::Account | CallerKind::Oidc | CallerKind::Proxy => "console",
         };
         format!("{by} {}", client.address)
     }
@@ -230,6 +296,14 @@ impl<P> Allowed<P> {
     /// What stands before the path of every address.
     pub fn base_path(&self) -> Arc<str> {
         self.backend.base_path()
+    }
+
+    /// Begins work that goes on when the client leaves.
+    pub(crate) fn begin<F>(&self, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.backend.begun.spawn(work)
     }
 
     /// The database, for requests that change nothing: the server ends a statement after two seconds.
@@ -285,6 +359,7 @@ impl<P: Permission> FromRequestParts<Backend> for Allowed<P> {
             // So the audit has a trigger with a key, too.
             is_interactive: true,
         };
-        Ok(Self { caller, actor, backend: backend.clone(), permission: PhantomData })
+        let backend = backend.within(caller.only_jobs.as_ref());
+        Ok(Self { caller, actor, backend, permission: PhantomData })
     }
 }

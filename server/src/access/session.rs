@@ -1,14 +1,8 @@
-//! Sessions of people who have logged in with an account, by a cookie.
-//!
-//! The cookie's name says how it came. `__Host-` lets browsers accept it only by HTTPS, and from this very host; without HTTPS it has another
-//! name, and is set only where no network carries it.
+//! Sessions of people who have logged in, by a cookie, and the log-in with an account.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::http::header::{COOKIE, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponseParts, ResponseParts};
+use axum::http::{HeaderMap, StatusCode};
 use sexton_model::access::SESSION_LIFETIME;
 use sexton_operations::accounts::{self, LogInError, StartedSession};
 use sexton_operations::passwords::Password;
@@ -16,13 +10,18 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::client::Client;
+use super::cookie::CookieNames;
 use super::{Allowed, Backend};
 use crate::problem::{Problem, ProblemCode, retry_seconds};
 
+pub use super::cookie::SetCookie;
+
 /// The cookie by HTTPS.
 pub const SECURE_COOKIE: &str = "__Host-sexton_session";
-/// The cookie by HTTP, to a name of this machine.
-pub const PLAIN_COOKIE: &str = "sexton_session";
+
+/// The cookie of a session.
+pub(super) const COOKIE: CookieNames =
+    CookieNames { secure: SECURE_COOKIE, plain: "sexton_session" };
 
 /// Log-ins at the same time; more are refused. Their reads share the connections by which everybody else is known.
 static LOG_INS: Semaphore = Semaphore::const_new(16);
@@ -61,34 +60,7 @@ impl From<LogInRefusal> for Problem {
     }
 }
 
-/// A header that sets or removes the cookie of a session. It is a part of an answer, as in `(cookie, Redirect::to("/"))`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SetCookie(HeaderValue);
-
-impl IntoResponseParts for SetCookie {
-    type Error = Infallible;
-
-    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
-        parts.headers_mut().append(SET_COOKIE, self.0);
-        Ok(parts)
-    }
-}
-
-impl SetCookie {
-    fn new(is_secure: bool, secret: &str, max_age: i64) -> Result<Self, Problem> {
-        let (name, secure) =
-            if is_secure { (SECURE_COOKIE, "; Secure") } else { (PLAIN_COOKIE, "") };
-        let text =
-            format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age}{secure}");
-        let mut value = HeaderValue::from_str(&text).map_err(|_| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Internal, "no cookie")
-        })?;
-        value.set_sensitive(true);
-        Ok(Self(value))
-    }
-}
-
-/// Logs in with an account. The caller has checked that no page of another site sends this
+/// Logs in with an account, and ends the session that the browser had. The caller has checked that no page of another site sends this
 /// ([`super::same_origin::refuse_other_sites`]).
 ///
 /// # Errors
@@ -97,8 +69,8 @@ impl SetCookie {
 pub async fn log_in(
     backend: &Backend,
     client: &Client,
-    name: &str,
-    password: &Password,
+    headers: &HeaderMap,
+    (name, password): (&str, &Password),
 ) -> Result<SetCookie, LogInRefusal> {
     if !client.may_send_passwords() {
         return Err(LogInRefusal::NotSecure);
@@ -119,11 +91,22 @@ pub async fn log_in(
         // Without the name, which may be a password that was typed into the wrong field.
         tracing::warn!(client.address = %client.address, "a log-in failed");
     }
-    begin(client, &started.map_err(refusal)?)
+    let cookie = begin(client, &started.map_err(refusal)?)?;
+    end_earlier(backend, client, headers).await;
+    Ok(cookie)
+}
+
+/// Ends the session that the browser had before it began another one. Where that fails it ends by its age.
+pub(super) async fn end_earlier(backend: &Backend, client: &Client, headers: &HeaderMap) {
+    let Some(secret) = secret(headers, client) else { return };
+    if let Err(error) = accounts::end_session(&backend.stores.writes, secret).await {
+        tracing::warn!("an earlier session of a browser could not be ended: {error}");
+    }
 }
 
 fn begin(client: &Client, started: &StartedSession) -> Result<SetCookie, LogInRefusal> {
-    SetCookie::new(client.is_secure, &started.secret, SESSION_LIFETIME.num_seconds())
+    COOKIE
+        .set(client, &started.secret, SESSION_LIFETIME.num_seconds())
         .map_err(LogInRefusal::Failed)
 }
 
@@ -175,49 +158,10 @@ pub async fn log_out(
     if let Some(secret) = secret(headers, client) {
         accounts::end_session(&backend.stores.writes, secret).await?;
     }
-    SetCookie::new(client.is_secure, "", 0)
+    COOKIE.set(client, "", 0)
 }
 
 /// The secret of the session that a request names by its cookie.
 pub(super) fn secret<'a>(headers: &'a HeaderMap, client: &Client) -> Option<&'a str> {
-    let name = if client.is_secure { SECURE_COOKIE } else { PLAIN_COOKIE };
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies
-        .flat_map(|cookies| cookies.split(';'))
-        .filter_map(|cookie| cookie.trim().split_once('='))
-        .find_map(|(found, secret)| (found == name && !secret.is_empty()).then_some(secret))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn client(is_secure: bool) -> Client {
-        let address = [127, 0, 0, 1].into();
-        Client { address, is_secure, is_to_this_machine: true, is_from_proxy: false }
-    }
-
-    #[test]
-    fn only_the_cookie_that_fits_the_connection_counts() {
-        let mut headers = HeaderMap::new();
-        headers.append(COOKIE, "theme=dark; sexton_session=plain".parse().unwrap());
-        headers.append(COOKIE, "__Host-sexton_session=secure;x".parse().unwrap());
-        assert_eq!(secret(&headers, &client(true)), Some("secure"));
-        assert_eq!(secret(&headers, &client(false)), Some("plain"));
-        headers.insert(COOKIE, "sexton_session=plain; xsexton_session=other".parse().unwrap());
-        assert_eq!(secret(&headers, &client(true)), None);
-        headers.insert(COOKIE, "sexton_session=".parse().unwrap());
-        assert_eq!(secret(&headers, &client(false)), None);
-    }
-
-    #[test]
-    fn pages_and_other_sites_do_not_see_the_cookie() {
-        let set = |is_secure| SetCookie::new(is_secure, "secret", 60).unwrap().0;
-        assert_eq!(
-            set(true),
-            "__Host-sexton_session=secret; Path=/; HttpOnly; SameSite=Lax; Max-Age=60; Secure"
-        );
-        assert_eq!(set(false), "sexton_session=secret; Path=/; HttpOnly; SameSite=Lax; Max-Age=60");
-        assert!(set(true).is_sensitive());
-    }
+    COOKIE.read(headers, client)
 }

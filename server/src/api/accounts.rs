@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sexton_model::access::Role;
+use sexton_model::job_scope::ScopeChange;
 use sexton_operations::accounts::{self, Account};
 use sexton_operations::passwords::Password;
 use utoipa::ToSchema;
@@ -22,6 +23,10 @@ pub struct CreateAccount {
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The jobs that it may change: `billing.*` by the beginning of their names, or `team=billing` by a label; all if absent. Not for an
+    /// admin.
+    #[schema(max_length = 300)]
+    pub only_jobs: Option<String>,
     /// Its password: at least 12 characters, at most 256 bytes.
     #[schema(value_type = String, format = Password, min_length = 12, max_length = 256)]
     pub password: Password,
@@ -48,15 +53,45 @@ pub struct SetPassword {
 pub struct SetRole {
     /// What the account may do from now on.
     pub role: Role,
+    /// The jobs that it may change: `billing.*` by the beginning of their names, or `team=billing` by a label; null: all, as an admin has
+    /// to; as before if absent.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 300)]
+    pub only_jobs: ScopeField,
     /// Reason, recorded in the audit.
     #[serde(default, deserialize_with = "super::reason")]
     pub reason: Option<String>,
 }
 
+/// Whose sessions to end.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndSessions {
+    /// As the audit names them: `account NAME` or `oidc NAME`.
+    pub name: String,
+    /// Reason, recorded in the audit.
+    #[serde(default, deserialize_with = "super::reason")]
+    pub reason: Option<String>,
+}
+
+/// A field that says something else by its absence than by null.
+#[derive(Debug, Default)]
+pub enum ScopeField {
+    /// It is absent.
+    #[default]
+    Absent,
+    /// It is given, perhaps as null.
+    Given(Option<String>),
+}
+
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScopeField, D::Error> {
+    Option::deserialize(deserializer).map(ScopeField::Given)
+}
+
 /// What a change of an account ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChangedAccount {
-    /// The account's name.
+    /// The account's name, or what the request has named.
     pub name: String,
     /// Its sessions that have ended.
     pub ended_sessions: u64,
@@ -79,9 +114,10 @@ pub async fn create(
     allowed: Allowed<Admin>,
     Body(new): Body<CreateAccount>,
 ) -> Result<StatusCode, Problem> {
-    let CreateAccount { name, role, password, reason } = new;
+    let CreateAccount { name, role, only_jobs, password, reason } = new;
+    let grant = super::grant(role, only_jobs.as_deref())?;
     let (store, actor) = (allowed.writes(), allowed.actor());
-    let created = accounts::create(&store, &name, role, &password, actor, reason.as_deref()).await;
+    let created = accounts::create(&store, &name, grant, &password, actor, reason.as_deref()).await;
     created.map_err(|error| Problem::from(error).in_body(&[]))?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -110,10 +146,16 @@ pub async fn set_password(
 pub async fn set_role(
     allowed: Allowed<Admin>,
     Path(name): Path<String>,
-    Body(SetRole { role, reason }): Body<SetRole>,
+    Body(SetRole { role, only_jobs, reason }): Body<SetRole>,
 ) -> Result<Json<ChangedAccount>, Problem> {
+    let only_jobs = match only_jobs {
+        ScopeField::Absent => ScopeChange::Keep,
+        ScopeField::Given(only) => ScopeChange::To(super::job_scope(only.as_deref())?),
+    };
     let (store, actor) = (allowed.writes(), allowed.actor());
-    let ended_sessions = accounts::set_role(&store, &name, role, actor, reason.as_deref()).await?;
+    let change = (role, &only_jobs);
+    let set = accounts::set_role(&store, &name, change, actor, reason.as_deref()).await;
+    let ended_sessions = set.map_err(|error| Problem::from(error).in_body(&[]))?;
     Ok(Json(ChangedAccount { name, ended_sessions }))
 }
 
@@ -129,6 +171,22 @@ pub async fn disable(
 ) -> Result<Json<ChangedAccount>, Problem> {
     let (store, actor) = (allowed.writes(), allowed.actor());
     let ended_sessions = accounts::disable(&store, &name, actor, reason.as_deref()).await?;
+    Ok(Json(ChangedAccount { name, ended_sessions }))
+}
+
+/// Ends all sessions of an account, or of a person whom the identity provider named.
+///
+/// Who may log in can do so again: let the provider refuse the person first.
+#[utoipa::path(post, path = "/accounts/end-sessions", tag = "access", operation_id = "end_sessions",
+    extensions(("x-role" = json!("admin"))), request_body = EndSessions,
+    responses((status = 200, description = "They have ended.", body = ChangedAccount)))]
+pub async fn end_sessions(
+    allowed: Allowed<Admin>,
+    Body(EndSessions { name, reason }): Body<EndSessions>,
+) -> Result<Json<ChangedAccount>, Problem> {
+    let (store, actor) = (allowed.writes(), allowed.actor());
+    let ended = accounts::end_sessions(&store, &name, actor, reason.as_deref()).await;
+    let ended_sessions = ended.map_err(|error| Problem::from(error).in_body(&[]))?;
     Ok(Json(ChangedAccount { name, ended_sessions }))
 }
 

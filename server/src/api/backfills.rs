@@ -1,14 +1,17 @@
 //! Backfills: past firings that have no execution.
 
 use axum::Json;
+use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use sexton_model::rate::Rate;
 use sexton_model::zone::Zone;
 use sexton_operations::job_names;
 use sexton_operations::jobs::backfill::{BackfillReport, BackfillRequest};
+use sexton_store::approvals::ApprovalRequest;
 use sexton_store::status;
 use utoipa::ToSchema;
 
+use super::approvals::answer;
 use super::extract::{Body, Path};
 use crate::access::{Allowed, Operator};
 use crate::problem::{Problem, ProblemPlace};
@@ -42,12 +45,13 @@ pub struct BackfillJob {
 #[utoipa::path(post, path = "/jobs/{name}/backfills", tag = "jobs", operation_id = "backfill_job",
     extensions(("x-role" = json!("operator"))),
     params(("name" = String, Path, description = "The job's name.")), request_body = BackfillJob,
-    responses((status = 200, description = "What runs, or would.", body = BackfillReport)))]
+    responses((status = 200, description = "What runs, or would.", body = BackfillReport),
+        (status = 202, description = "It waits for the approval of another person.", body = ApprovalRequest, headers(("Location", description = "Where to look at the request.")))))]
 pub async fn backfill(
     allowed: Allowed<Operator>,
     Path(name): Path<String>,
     Body(request): Body<BackfillJob>,
-) -> Result<Json<BackfillReport>, Problem> {
+) -> Result<Response, Problem> {
     let store = allowed.writes();
     let zone = request.zone.as_deref().map(Zone::parse).transpose();
     let rate = request.rate.as_deref().map(str::parse::<Rate>).transpose();
@@ -74,8 +78,10 @@ pub async fn backfill(
         backfill.read(&job, status::clock(&store).await?).map_err(|error| in_body(error.into()))?;
     if request.dry_run {
         let preview = range.preview(&store, allowed.actor()).await.map_err(in_body)?;
-        return Ok(Json(range.report(preview, true)));
+        let approval = range.demand(&store, &preview).await?;
+        let report = range.report(preview, true);
+        return Ok(Json(BackfillReport { approval, ..report }).into_response());
     }
     let done = range.run(&store, allowed.actor()).await.map_err(in_body)?;
-    Ok(Json(range.report(done, false)))
+    Ok(answer(done.map(|done| Json(range.report(done, false)))))
 }

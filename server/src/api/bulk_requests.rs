@@ -5,19 +5,23 @@ mod selection;
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sexton_model::bulk::BulkKind;
 use sexton_model::state::State;
+use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
 use sexton_operations::bulks::request::{create_restore, find_discarding};
 use sexton_operations::bulks::watch::find;
 use sexton_operations::secrets::mask_bulk;
 use sexton_store::Store;
+use sexton_store::approvals::ApprovalRequest;
 use sexton_store::bulk::{Bulk, Preview};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use self::options::read_rate;
+use super::approvals::waiting;
 use super::extract::{Body, Path};
 use crate::access::{Allowed, Operator};
 use crate::problem::Problem;
@@ -65,6 +69,8 @@ pub struct BulkRequest {
 pub struct BulkFilter {
     /// Only of this job, even a deleted one.
     job: Option<String>,
+    /// Only of jobs whose names begin with this, such as `billing.`.
+    job_prefix: Option<String>,
     /// Only of this task type.
     task_type: Option<String>,
     /// Only of this pool.
@@ -110,6 +116,8 @@ pub struct PreviewedBulk {
     counts: Preview,
     /// Those that were selected by their ids, with their attempt numbers: send them back, too.
     executions: Vec<SeenExecution>,
+    /// What it needs from other people; `null`: nothing.
+    approval: Option<ApprovalDemand>,
 }
 
 /// Counts what a bulk would act on; changes nothing.
@@ -124,15 +132,16 @@ pub async fn preview(
     Body(request): Body<BulkRequest>,
 ) -> Result<Json<PreviewedBulk>, Problem> {
     let store = allowed.reads();
-    request.check_options()?;
+    let checked = request.check_options()?;
     request.check_pool(store).await?;
     let bulk = request.preview(store).await?;
+    let approval = bulk.demand(store, request.action(&checked)).await?;
     let executions = bulk
         .seen()
         .iter()
         .map(|(id, attempt)| SeenExecution { id: id.get(), attempt: Some(attempt.get()) });
     let executions = executions.collect();
-    Ok(Json(PreviewedBulk { counts: bulk.counts, executions }))
+    Ok(Json(PreviewedBulk { counts: bulk.counts, executions, approval }))
 }
 
 /// Creates a bulk, which the schedulers carry out.
@@ -141,11 +150,12 @@ pub async fn preview(
 /// or discarded some since the preview.
 #[utoipa::path(post, path = "/bulks", tag = "bulks", operation_id = "create_bulk", extensions(("x-role" = json!("operator"))),
     request_body = BulkRequest,
-    responses((status = 201, description = "The bulk.", body = Bulk)))]
+    responses((status = 201, description = "The bulk.", body = Bulk),
+        (status = 202, description = "It waits for the approval of another person.", body = ApprovalRequest, headers(("Location", description = "Where to look at the request.")))))]
 pub async fn create(
     allowed: Allowed<Operator>,
     Body(request): Body<BulkRequest>,
-) -> Result<(StatusCode, Json<Bulk>), Problem> {
+) -> Result<Response, Problem> {
     let store = allowed.writes();
     let checked = request.check_options()?;
     request.check_reason()?;
@@ -155,8 +165,10 @@ pub async fn create(
     if let Some(count) = request.count {
         bulk.check_count(count)?;
     }
-    let id = bulk.create(&store, request.action(&checked), allowed.actor()).await?;
-    created(&store, id).await
+    match bulk.create(&store, request.action(&checked), allowed.actor()).await? {
+        Outcome::Done(id) => Ok(created(&store, id).await?.into_response()),
+        Outcome::Waits(request) => Ok(waiting(&request)),
+    }
 }
 
 async fn created(store: &Store, id: i64) -> Result<(StatusCode, Json<Bulk>), Problem> {

@@ -1,21 +1,26 @@
 //! Edits failed executions.
 
 use axum::Json;
+use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sexton_model::id::AttemptNumber;
 use sexton_model::params::check;
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
+use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
 use sexton_operations::bulks::verified_requeue::{EditOutcome, edit_and_requeue};
 use sexton_operations::failed::changes::Change;
 use sexton_operations::failed::edit::{Difference, EditOptions, EditTarget};
 use sexton_operations::failed::masked::{masked_places, merge};
-use sexton_operations::params_schemas::{ParamsSchemas, SchemaMismatch};
+use sexton_operations::params_schemas::ParamsSchemas;
+use sexton_operations::schema_mismatch::SchemaMismatch;
 use sexton_store::Store;
+use sexton_store::approvals::ApprovalRequest;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::approvals::waiting;
 use super::extract::{Body, Path};
 use crate::access::{Allowed, Editor};
 use crate::problem::{Problem, ProblemPlace};
@@ -77,18 +82,21 @@ pub struct EditedFailure {
     notes: Vec<String>,
     /// The bulk that runs the verify task of its job, and requeues it if its effect has not happened.
     bulk: Option<i64>,
+    /// Of a dry run: what the edit needs from other people; `null`: nothing.
+    approval: Option<ApprovalDemand>,
 }
 
 /// Changes the params or the pool of a failed execution, and requeues it.
 #[utoipa::path(post, path = "/failures/{id}/edit", tag = "failures", operation_id = "edit_failure",
     extensions(("x-role" = json!("editor"))),
     params(("id" = Uuid, Path, description = "The execution's id.")), request_body = EditFailure,
-    responses((status = 200, description = "What has changed, or would.", body = EditedFailure)))]
+    responses((status = 200, description = "What has changed, or would.", body = EditedFailure),
+        (status = 202, description = "It waits for the approval of another person.", body = ApprovalRequest, headers(("Location", description = "Where to look at the request.")))))]
 pub async fn edit(
     allowed: Allowed<Editor>,
     Path(id): Path<Uuid>,
     Body(request): Body<EditFailure>,
-) -> Result<Json<EditedFailure>, Problem> {
+) -> Result<Response, Problem> {
     let store = allowed.writes();
     let pool = request.check()?;
     let options = EditOptions {
@@ -111,25 +119,27 @@ pub async fn edit(
         schema_mismatches,
         notes,
         bulk: None,
+        approval: None,
     };
     if request.dry_run {
-        return Ok(Json(answer));
+        answer.approval = target.demand(&store, &params, &difference).await?;
+        return Ok(Json(answer).into_response());
     }
     if !answer.schema_mismatches.is_empty() {
         let places = answer.schema_mismatches.iter().map(problem_of_mismatch);
         return Err(Problem::several(places.collect()));
     }
     let by = (allowed.actor(), request.reason.as_str());
-    match edit_and_requeue(&store, &target, &params, &difference, by).await? {
+    let outcome = match edit_and_requeue(&store, &target, &params, &difference, by).await? {
+        Outcome::Done(outcome) => outcome,
+        Outcome::Waits(request) => return Ok(waiting(&request)),
+    };
+    match outcome {
         EditOutcome::Verifying(bulk) => answer.bulk = Some(bulk),
-        EditOutcome::NotRequeued(error) => {
-            let detail = Problem::from(error).detail;
-            answer.notes.push(format!("It is edited, but not requeued: {detail}"));
-        }
         EditOutcome::Done if request.requeue => answer.state = State::Pending,
         EditOutcome::Done => {}
     }
-    Ok(Json(answer))
+    Ok(Json(answer).into_response())
 }
 
 /// Where params do not fit, and what could not be checked; nothing if they stay.
@@ -147,8 +157,7 @@ async fn mismatches(
 }
 
 fn problem_of_mismatch(mismatch: &SchemaMismatch) -> ProblemPlace {
-    let inside = if mismatch.at == "/" { "" } else { &mismatch.at };
-    ProblemPlace::at(format!("/params{inside}"), mismatch.describe())
+    ProblemPlace::at(mismatch.pointer_in_body(), mismatch.describe())
 }
 
 impl EditFailure {

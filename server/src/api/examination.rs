@@ -14,8 +14,10 @@ use serde::Serialize;
 use sexton_model::lint::Severity;
 use sexton_operations::actor::Actor;
 use sexton_operations::connect::Connector;
+use sexton_operations::doctor::fix::{Repair, examine_and_fix};
 use sexton_operations::doctor::gather::gather;
 use sexton_operations::doctor::{Code, Finding, diagnose, worst};
+use sexton_operations::error::OperationError;
 use sexton_operations::status::{self, StatusReport};
 use sexton_service::clock;
 use sexton_service::settings::ConsoleSettings;
@@ -23,7 +25,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use crate::access::{Allowed, Viewer};
+use crate::access::{Admin, Allowed, Viewer};
 use crate::problem::{Problem, ProblemCode};
 
 /// How long an answer about the state serves.
@@ -34,6 +36,8 @@ const DOCTOR_AGE: Duration = Duration::from_secs(15);
 const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(55);
 /// The application's name in PostgreSQL's list of connections.
 const APPLICATION_NAME: &str = "sexton serve: doctor";
+/// Connections of an examination or a repair.
+const CONNECTIONS: u32 = 1;
 
 /// Examines the platform. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,21 +72,46 @@ impl Examiner {
     }
 
     async fn examine(&self) -> Result<DoctorReport, Problem> {
-        let connections = 1;
-        let (settings, actor, application) = (&self.settings, &self.actor, APPLICATION_NAME);
-        let connector = Connector { settings, actor, application, connections };
+        let connector = self.connector(&self.actor);
         let facts =
             gather(&connector).await.map_err(|error| Problem::unavailable(error.to_string()))?;
+        Ok(self.report(diagnose(&facts)))
+    }
+
+    /// Repairs what it can, as `actor`. No examination runs meanwhile, and the next requests get what this one leaves.
+    async fn repair(&self, actor: &Actor) -> Result<DoctorRepair, Problem> {
+        let mut last = self.doctor.lock().await;
+        let connector = self.connector(actor);
+        let repaired = timeout(EXAMINATION_TIMEOUT, Box::pin(examine_and_fix(&connector))).await;
+        // Some of it may be done.
+        *last = None;
+        let Ok(repaired) = repaired else {
+            let detail = "the repairs take too long; those that were begun are in the audit, and a repetition does the others";
+            let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
+            return Err(Problem::new(status, ProblemCode::TooSlow, detail));
+        };
+        let (findings, fixed) =
+            repaired.map_err(|error| Problem::unavailable(error.to_string()))?;
+        let report = self.report(findings);
+        *last = Some((Instant::now(), report.clone()));
+        Ok(DoctorRepair { report, fixed })
+    }
+
+    fn connector<'a>(&'a self, actor: &'a Actor) -> Connector<'a> {
+        let settings = &self.settings;
+        Connector { settings, actor, application: APPLICATION_NAME, connections: CONNECTIONS }
+    }
+
+    fn report(&self, mut findings: Vec<Finding>) -> DoctorReport {
         let has_broker = self.has_broker();
-        let mut findings = diagnose(&facts);
         // A broker that the settings do not name is no problem of the platform.
         findings.retain(|one| has_broker || one.code != Code::BrokerUnreachable);
-        Ok(DoctorReport {
+        DoctorReport {
             examined_at: clock::now(),
             broker_examined: has_broker,
             worst: worst(&findings),
             findings,
-        })
+        }
     }
 }
 
@@ -100,7 +129,7 @@ async fn cached<T: Clone>(
     }
     let examined = timeout(EXAMINATION_TIMEOUT, examine).await;
     let answer = examined.unwrap_or_else(|_| {
-        let detail = "the servers take more than 45 s to answer; `sexton doctor` says which";
+        let detail = "the servers take more than 55 s to answer; `sexton doctor` says which";
         Err(Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail))
     })?;
     *last = Some((Instant::now(), answer.clone()));
@@ -154,4 +183,29 @@ pub async fn show_doctor(
 ) -> Result<Json<DoctorReport>, Problem> {
     let examiner = examiner(given)?;
     cached(&examiner.doctor, DOCTOR_AGE, Box::pin(examiner.examine())).await.map(Json)
+}
+
+/// What was repaired, and what is left.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DoctorRepair {
+    /// What is left.
+    #[serde(flatten)]
+    pub report: DoctorReport,
+    /// The repairs.
+    pub fixed: Vec<Repair>,
+}
+
+/// Repairs what is safe to repair while the platform works, then examines it again. The audit records each repair before it is made.
+///
+/// A client who leaves does not end it, and it may be repeated.
+#[utoipa::path(post, path = "/doctor:fix", tag = "platform", operation_id = "repair_platform", extensions(("x-role" = json!("admin"))),
+    responses((status = 200, description = "What was repaired, and what is left.", body = DoctorRepair)))]
+pub async fn repair(
+    allowed: Allowed<Admin>,
+    given: Option<Extension<Examiner>>,
+) -> Result<Json<DoctorRepair>, Problem> {
+    let examiner = examiner(given)?;
+    let actor = allowed.actor().clone();
+    let work = allowed.begin(async move { examiner.repair(&actor).await });
+    work.await.map_err(|error| OperationError::Failed(error.to_string()))?.map(Json)
 }

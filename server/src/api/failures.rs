@@ -1,6 +1,7 @@
 //! Failed executions.
 
 use axum::Json;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use sexton_model::failures::Order;
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -12,11 +13,13 @@ use sexton_operations::failed::details::{self, FailureDetails};
 use sexton_operations::failed::list;
 use sexton_operations::filter::FailureScope;
 use sexton_operations::paging::Page;
+use sexton_store::approvals::ApprovalRequest;
 use sexton_store::failures::FailedExecution;
 use sexton_store::status;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::approvals::answer;
 use super::extract::{Body, Path, Query};
 use super::filtered::filtered_query;
 use super::paging::Paged;
@@ -166,15 +169,16 @@ pub async fn requeue(
 #[utoipa::path(post, path = "/failures/{id}/discard", tag = "failures", operation_id = "discard_failure",
     extensions(("x-role" = json!("operator"))),
     params(("id" = Uuid, Path, description = "The execution's id.")), request_body = RequiredReason,
-    responses((status = 200, description = "It is discarded.", body = ChangedExecution)))]
+    responses((status = 200, description = "It is discarded.", body = ChangedExecution),
+        (status = 202, description = "It waits for the approval of another person.", body = ApprovalRequest, headers(("Location", description = "Where to look at the request.")))))]
 pub async fn discard(
     allowed: Allowed<Operator>,
     Path(id): Path<Uuid>,
     Body(RequiredReason { reason }): Body<RequiredReason>,
-) -> Result<Json<ChangedExecution>, Problem> {
-    let store = allowed.writes();
-    actions::discard(&store, ExecutionId::new(id), allowed.actor(), &reason).await?;
-    Ok(Json(ChangedExecution { id, state: State::Discarded }))
+) -> Result<Response, Problem> {
+    let (store, execution) = (allowed.writes(), ExecutionId::new(id));
+    let done = actions::discard(&store, execution, allowed.actor(), &reason).await?;
+    Ok(answer(done.map(|()| Json(ChangedExecution { id, state: State::Discarded }))))
 }
 
 /// Takes a discard back: the execution is failed again.

@@ -12,6 +12,8 @@ macro_rules! filtered_query {
         $vis struct $name {
             /// Only of this job, even a deleted one.
             $vis job: Option<String>,
+            /// Only of jobs whose names begin with this, such as `billing.`.
+            $vis job_prefix: Option<String>,
             /// Only of this task type.
             $vis task_type: Option<String>,
             /// Only of this pool.
@@ -41,6 +43,7 @@ macro_rules! filtered_query {
             pub(crate) fn filter(&self) -> sexton_operations::filter::FilterRequest {
                 sexton_operations::filter::FilterRequest {
                     job: self.job.clone(),
+                    job_prefix: self.job_prefix.clone(),
                     task_type: self.task_type.clone(),
                     pool: self.pool.clone(),
                     error_class: self.error_class.clone(),

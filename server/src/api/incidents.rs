@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use serde::Deserialize;
+use sexton_model::access::Role;
 use sexton_model::incident::{Severity, SubjectKind};
 use sexton_operations::incidents::{self, IncidentDetails, IncidentRequest};
 use sexton_operations::paging::Page;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::extract::{Body, Path, Query};
 use super::paging::Paged;
 use super::{PageSize, ReasonBody};
-use crate::access::{Allowed, Operator, Viewer};
+use crate::access::{Allowed, Caller, Operator, Viewer};
 use crate::problem::Problem;
 
 /// Which incidents to list.
@@ -55,7 +56,17 @@ pub async fn list(
         containing: contains,
         before: None,
     };
-    Ok(Paged(incidents::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
+    let found = incidents::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await;
+    let mut page = found?;
+    page.items.iter_mut().for_each(|incident| hide_address(incident, allowed.caller()));
+    Ok(Paged(page))
+}
+
+/// The subject of a check is the address of its pings, by which viewers may not report: they see its name there.
+fn hide_address(incident: &mut Incident, caller: &Caller) {
+    if incident.subject_kind == SubjectKind::Check.as_str() && caller.role < Role::Operator {
+        incident.subject.clone_from(&incident.name);
+    }
 }
 
 /// Shows an incident with its timeline.
@@ -68,7 +79,8 @@ pub async fn show(
     Path(id): Path<Uuid>,
 ) -> Result<Json<IncidentDetails>, Problem> {
     let store = allowed.reads();
-    let incident = incidents::find(store, &id.to_string()).await?;
+    let mut incident = incidents::find(store, &id.to_string()).await?;
+    hide_address(&mut incident, allowed.caller());
     Ok(Json(incidents::details(store, incident).await?))
 }
 

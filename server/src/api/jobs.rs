@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sexton_model::state::State;
+use sexton_operations::filter::read_labels;
 use sexton_operations::jobs::details::{self, JobDetails, ListedJob};
 use sexton_operations::jobs::pause;
 use sexton_operations::jobs::trigger::{self, TriggerRequest};
@@ -35,6 +36,9 @@ pub struct ListJobs {
     status: Option<JobStatus>,
     /// Deleted jobs instead.
     deleted: bool,
+    /// Only jobs with this label, such as `team=billing`. May be repeated.
+    #[param(explode)]
+    label: Vec<String>,
     /// Jobs of a page.
     #[param(inline)]
     limit: PageSize,
@@ -59,12 +63,13 @@ pub async fn list(
     allowed: Allowed<Viewer>,
     Query(query): Query<ListJobs>,
 ) -> Result<Paged<ListedJob>, Problem> {
-    let ListJobs { contains, status, deleted, limit, cursor } = query;
+    let ListJobs { contains, status, deleted, label, limit, cursor } = query;
     let status = status.map(|status| match status {
         JobStatus::Active => "active".to_owned(),
         JobStatus::Paused => "paused".to_owned(),
     });
-    let filter = JobFilter { names: None, containing: contains, status, after: None };
+    let labels = read_labels(&label)?;
+    let filter = JobFilter { containing: contains, status, labels, ..JobFilter::default() };
     let reads = allowed.reads();
     let mut page = details::list(reads, filter, deleted, cursor.as_deref(), limit.get()).await?;
     page.items.iter_mut().for_each(|listed| mask_job(&mut listed.job));

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sexton_model::access::Role;
+use sexton_model::job_scope::JobScope;
 use sexton_operations::passwords::Password;
 use utoipa::ToSchema;
 
@@ -18,10 +19,13 @@ use crate::problem::Problem;
 /// Who sends a request, and what it may do.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Me {
-    /// The name in the audit: `token NAME`, `account NAME`, `proxy NAME` or `local`.
+    /// The name in the audit: `token NAME`, `account NAME`, `oidc NAME`, `proxy NAME` or `local`.
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The jobs that it may change, such as `billing.*` or `team=billing`; null: all.
+    #[schema(value_type = Option<String>)]
+    pub only_jobs: Option<JobScope>,
     /// How that is known.
     pub how: CallerKind,
     /// When its session ends in any case; null without a session.
@@ -32,8 +36,8 @@ pub struct Me {
 #[utoipa::path(get, path = "/me", tag = "access", operation_id = "show_me", extensions(("x-role" = json!("viewer"))),
     responses((status = 200, description = "Who sends this request.", body = Me)))]
 pub async fn show(allowed: Allowed<Viewer>) -> Json<Me> {
-    let Caller { name, role, kind, session_expires_at, .. } = allowed.caller().clone();
-    Json(Me { name, role, how: kind, session_expires_at })
+    let Caller { name, role, only_jobs, kind, session_expires_at, .. } = allowed.caller().clone();
+    Json(Me { name, role, only_jobs, how: kind, session_expires_at })
 }
 
 /// A new password of the account that is logged in.

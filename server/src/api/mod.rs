@@ -5,17 +5,22 @@
 //! form.
 
 pub mod accounts;
+pub mod alerts;
+pub mod approvals;
+pub mod audit;
 pub mod backfills;
 pub mod bulk_requests;
 pub mod bulks;
 pub mod catch_up;
 pub mod channels;
+pub mod check_files;
 pub mod edits;
 pub mod enqueue;
 pub mod examination;
 pub mod executions;
 pub mod extract;
 pub mod failures;
+pub mod file_request;
 mod filtered;
 pub mod groups;
 pub mod idempotency;
@@ -24,15 +29,19 @@ pub mod job_definitions;
 pub mod job_files;
 pub mod jobs;
 pub mod ledger;
+pub mod lock_keys;
 pub mod locks;
 pub mod me;
 pub mod monitors;
 pub mod next_firings;
+pub mod notifications;
 pub mod openapi;
 pub mod paging;
 mod parameters;
+pub mod ping_keys;
 pub mod platform;
 pub mod preconditions;
+mod registry;
 pub mod schedulers;
 pub mod session;
 pub mod tokens;
@@ -50,7 +59,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use utoipa::openapi::{OpenApi, Server};
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -58,9 +67,10 @@ use self::examination::Examiner;
 pub(crate) use self::extract::read_query;
 pub(crate) use self::filtered::filtered_query;
 pub use self::parameters::{
-    Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, problem_of_field,
-    problem_of_parameter, reason, required_reason,
+    Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, grant, job_scope,
+    problem_of_field, problem_of_parameter, reason, required_reason,
 };
+use self::registry::Registry;
 use crate::access::Backend;
 use crate::problem::{Problem, ProblemCode};
 
@@ -77,12 +87,14 @@ static TURNS: Semaphore = Semaphore::const_new(32);
 const NO_REFERRER: (HeaderName, HeaderValue) =
     (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
 
-/// Returns the routes, and their description.
-fn described() -> (Router<Backend>, OpenApi) {
-    let strangers = OpenApiRouter::new()
-        .routes(routes!(session::log_in, session::log_out))
-        .layer(DefaultBodyLimit::max(MAX_LOG_IN_BYTES));
-    let api = OpenApiRouter::new()
+/// The description, as it is committed; its `servers` are those of a server without a base path.
+const DESCRIPTION: &str = include_str!("../../openapi.json");
+
+/// Registers the routes.
+fn register<R: Registry>() -> R {
+    let strangers =
+        R::empty().routes(routes!(session::log_in, session::log_out)).limited_to(MAX_LOG_IN_BYTES);
+    let api = R::empty()
         .routes(routes!(me::show))
         .routes(routes!(me::replace_password))
         .routes(routes!(accounts::list, accounts::create))
@@ -90,6 +102,7 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(accounts::set_role))
         .routes(routes!(accounts::disable))
         .routes(routes!(accounts::enable))
+        .routes(routes!(accounts::end_sessions))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(jobs::list, job_definitions::create))
@@ -100,12 +113,14 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(job_files::apply))
         .routes(routes!(ledger::firings))
         .routes(routes!(enqueue::enqueue))
+        .routes(routes!(enqueue::enqueue_each))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::trigger))
         .routes(routes!(trigger_many::trigger_each))
         .routes(routes!(backfills::backfill))
         .routes(routes!(next_firings::of_job))
+        .routes(routes!(next_firings::clock_changes_of_job))
         .routes(routes!(next_firings::show_policy))
         .routes(routes!(catch_up::show, catch_up::decide))
         .routes(routes!(executions::list))
@@ -129,6 +144,12 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(bulks::show))
         .routes(routes!(bulks::stop))
         .routes(routes!(bulks::resume))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::show))
+        .routes(routes!(approvals::approve))
+        .routes(routes!(approvals::reject))
+        .routes(routes!(approvals::list_rules))
+        .routes(routes!(approvals::set_rule, approvals::delete_rule))
         .routes(routes!(incidents::list))
         .routes(routes!(incidents::show))
         .routes(routes!(incidents::acknowledge))
@@ -137,48 +158,71 @@ fn described() -> (Router<Backend>, OpenApi) {
         .routes(routes!(incidents::resolve))
         .routes(routes!(channels::list))
         .routes(routes!(channels::test))
+        .routes(routes!(alerts::show))
+        .routes(routes!(alerts::apply))
+        .routes(routes!(notifications::list))
+        .routes(routes!(notifications::requeue))
         .routes(routes!(monitors::list))
         .routes(routes!(monitors::list_checks))
-        .routes(routes!(monitors::show_check))
+        .routes(routes!(monitors::show_check, check_files::delete))
+        .routes(routes!(check_files::apply))
         .routes(routes!(monitors::pause_check))
         .routes(routes!(monitors::resume_check))
+        .routes(routes!(ping_keys::list, ping_keys::create))
+        .routes(routes!(ping_keys::delete))
         .routes(routes!(platform::list_workers))
         .routes(routes!(platform::show_worker))
         .routes(routes!(platform::list_flows))
         .routes(routes!(platform::show_flow))
         .routes(routes!(platform::audit_head))
+        .routes(routes!(audit::verify))
+        .routes(routes!(audit::export))
         .routes(routes!(platform::cancel_flow))
         .routes(routes!(locks::list))
         .routes(routes!(locks::break_row))
         .routes(routes!(locks::list_ranges))
+        .routes(routes!(lock_keys::assign))
+        .routes(routes!(lock_keys::remove))
+        .routes(routes!(lock_keys::import))
+        .routes(routes!(lock_keys::check))
         .routes(routes!(unknown_messages::list))
         .routes(routes!(unknown_messages::show))
+        .routes(routes!(unknown_messages::body))
         .routes(routes!(unknown_messages::discard))
         .routes(routes!(unknown_messages::restore))
         .routes(routes!(examination::show_status))
         .routes(routes!(examination::show_doctor))
+        .routes(routes!(examination::repair))
         .routes(routes!(platform::list_actions))
-        .merge(strangers);
-    let (router, mut description) = OpenApiRouter::new().nest(BASE_PATH, api).split_for_parts();
-    openapi::complete(&mut description);
-    (router, description)
+        .with(strangers);
+    api.below(BASE_PATH)
 }
 
-/// Returns the description.
+/// Makes the description from the code.
 pub fn description() -> OpenApi {
-    described().1
+    let (_, mut description) = register::<OpenApiRouter<Backend>>().split_for_parts();
+    openapi::complete(&mut description);
+    description
+}
+
+/// Returns the description of a server with a base path.
+fn document(base_path: &str) -> Bytes {
+    if base_path.is_empty() {
+        return Bytes::from_static(DESCRIPTION.as_bytes());
+    }
+    // The first address in it is that of the server. A base path has no characters that JSON would escape.
+    let address = format!("\"url\": \"{base_path}/\"");
+    DESCRIPTION.replacen("\"url\": \"/\"", &address, 1).into()
 }
 
 /// Returns the routes below [`BASE_PATH`], ready to serve.
 pub fn routes(backend: Backend) -> Router {
-    let (router, mut description) = described();
     let path = format!("{BASE_PATH}/openapi.json");
-    description.servers = Some(vec![Server::new(format!("{}/", backend.base_path()))]);
     // Once for all requests.
-    let document = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
+    let document = document(&backend.base_path());
     let document = move || async move { ([(CONTENT_TYPE, "application/json")], document) };
     let once = from_fn_with_state(backend.clone(), idempotency::once);
-    router
+    register::<Router<Backend>>()
         .with_state(backend)
         .route(&path, axum::routing::get(document))
         .route(BASE_PATH, axum::routing::any(not_found))

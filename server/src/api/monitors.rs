@@ -3,17 +3,19 @@
 use axum::Json;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use sexton_model::access::Role;
 use sexton_operations::checks::{self, CheckAction};
 use sexton_operations::monitors;
 use sexton_operations::paging::Page;
 use sexton_store::checks::list::{CheckFilter, CheckStatus, ListedPing};
 use sexton_store::monitors::{MonitorFilter, MonitorStatus};
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use super::extract::{Body, Path, Query};
 use super::paging::Paged;
 use super::{PageSize, ReasonBody};
-use crate::access::{Allowed, Operator, Viewer};
+use crate::access::{Allowed, Caller, Operator, Viewer};
 use crate::problem::Problem;
 
 /// Pings of a check that are shown.
@@ -76,7 +78,16 @@ pub async fn list_checks(
 ) -> Result<Paged<CheckStatus>, Problem> {
     let ListChecks { contains, open, limit, cursor } = query;
     let filter = CheckFilter { name: None, containing: contains, open, after: None };
-    Ok(Paged(checks::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?))
+    let mut page = checks::list(allowed.reads(), filter, cursor.as_deref(), limit.get()).await?;
+    page.items.iter_mut().for_each(|check| hide_address(check, allowed.caller()));
+    Ok(Paged(page))
+}
+
+/// Who knows the address of a check can report for its job, which viewers may not.
+fn hide_address(check: &mut CheckStatus, caller: &Caller) {
+    if caller.role < Role::Operator {
+        check.id = Uuid::nil();
+    }
 }
 
 /// A check with its newest pings.
@@ -96,7 +107,8 @@ pub async fn show_check(
     allowed: Allowed<Viewer>,
     Path(name): Path<String>,
 ) -> Result<Json<CheckDetails>, Problem> {
-    let (check, pings) = checks::show(allowed.reads(), &name, SHOWN_PINGS).await?;
+    let (mut check, pings) = checks::show(allowed.reads(), &name, SHOWN_PINGS).await?;
+    hide_address(&mut check, allowed.caller());
     Ok(Json(CheckDetails { check, pings }))
 }
 

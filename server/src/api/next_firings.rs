@@ -1,9 +1,10 @@
-//! What will happen: the next firings of jobs, and the policy sheet of a job.
+//! What will happen: the next firings of jobs, the effects of clock changes, and the policy sheet of a job.
 
 use axum::Json;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, de};
 use sexton_model::zone::Zone;
+use sexton_operations::jobs::clock_changes::{self, ClockChangeEffects};
 use sexton_operations::jobs::next_firings::{NextFirings, list_next};
 use sexton_operations::jobs::policy::{self, PolicySheet};
 use utoipa::{IntoParams, ToSchema};
@@ -106,6 +107,28 @@ pub async fn of_jobs(
     }
     let zone = read_zone(zone.as_deref())?;
     Ok(Json(list_next(allowed.reads(), &name, from, zone, count.0).await?))
+}
+
+/// From when on clock changes are searched.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListClockChanges {
+    /// When the two years begin; now if absent.
+    from: Option<DateTime<Utc>>,
+}
+
+/// Lists how the clock changes of the next two years affect the firings of a job, as `sexton jobs preview` does.
+#[utoipa::path(get, path = "/jobs/{name}/clock-changes", tag = "jobs", operation_id = "list_clock_changes",
+    extensions(("x-role" = json!("viewer"))),
+    params(("name" = String, Path, description = "The job's name."), ListClockChanges),
+    responses((status = 200, description = "The effects, in the order of the changes.", body = ClockChangeEffects)))]
+pub async fn clock_changes_of_job(
+    allowed: Allowed<Viewer>,
+    Path(name): Path<String>,
+    Query(ListClockChanges { from }): Query<ListClockChanges>,
+) -> Result<Json<ClockChangeEffects>, Problem> {
+    Ok(Json(clock_changes::of_job(allowed.reads(), name, from).await?))
 }
 
 /// Shows what holds for a job, in words: when it runs, what happens on failure, who is notified, and what is missing.

@@ -20,12 +20,13 @@ const SESSION: &str = "session";
 pub const ROLE_EXTENSION: &str = "x-role";
 
 /// The groups of routes, and what each is about.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("access", "Who sends a request, and the tokens."),
     ("jobs", "Jobs, their firings and what becomes of them."),
     ("executions", "Executions, their output, and flows of them."),
     ("failures", "Failed executions, their groups, and messages that belong to none."),
     ("bulks", "Actions on many executions."),
+    ("approvals", "Actions that wait for another person, and the rules by which they do."),
     ("incidents", "Monitors, incidents and the channels that report them."),
     ("checks", "Checks of jobs that run elsewhere."),
     ("locks", "Locks of jobs and services, and their keys."),

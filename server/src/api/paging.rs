@@ -32,20 +32,31 @@ impl<T: Serialize> IntoResponse for Paged<T> {
 pub(super) async fn linked(request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default().to_owned();
     let mut response = next.run(request).await;
-    if let Some(NextPage(cursor)) = response.extensions_mut().remove::<NextPage>() {
-        let link = format!("<{}>; rel=\"next\"", reference(&query, &cursor.to_string()));
-        if let Ok(link) = HeaderValue::try_from(link) {
-            response.headers_mut().insert(LINK, link);
-        }
+    let next = response.extensions_mut().remove::<NextPage>();
+    let mut links = Vec::new();
+    if response.status().is_success() && query.split('&').any(is_cursor) {
+        links.push(format!("<{}>; rel=\"first\"", reference(&query, None)));
+    }
+    if let Some(NextPage(cursor)) = next {
+        links.push(format!("<{}>; rel=\"next\"", reference(&query, Some(&cursor.to_string()))));
+    }
+    if let Ok(link) = HeaderValue::try_from(links.join(", "))
+        && !links.is_empty()
+    {
+        response.headers_mut().insert(LINK, link);
     }
     response
 }
 
-/// The same query with another cursor. Neither a query nor a cursor has a character that ends a link.
-fn reference(query: &str, cursor: &str) -> String {
-    let others = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
-    let cursor = format!("cursor={cursor}");
-    format!("?{}", others.chain([cursor.as_str()]).collect::<Vec<_>>().join("&"))
+fn is_cursor(pair: &str) -> bool {
+    pair.starts_with("cursor=")
+}
+
+/// The same query with another cursor, or with none. Neither a query nor a cursor has a character that ends a link.
+fn reference(query: &str, cursor: Option<&str>) -> String {
+    let others = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
+    let cursor = cursor.map(|cursor| format!("cursor={cursor}"));
+    format!("?{}", others.chain(cursor.as_deref()).collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]
@@ -54,10 +65,9 @@ mod tests {
 
     #[test]
     fn a_link_has_the_same_query_with_the_next_cursor() {
-        assert_eq!(reference("", "abc"), "?cursor=abc");
-        assert_eq!(
-            reference("limit=2&cursor=old&label=a%3Db", "abc"),
-            "?limit=2&label=a%3Db&cursor=abc"
-        );
+        assert_eq!(reference("", Some("abc")), "?cursor=abc");
+        let query = "limit=2&cursor=old&label=a%3Db";
+        assert_eq!(reference(query, Some("abc")), "?limit=2&label=a%3Db&cursor=abc");
+        assert_eq!(reference(query, None), "?limit=2&label=a%3Db");
     }
 }

@@ -1,6 +1,8 @@
 //! Parameters and documents that several routes have in common.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
+use sexton_model::access::Role;
+use sexton_model::job_scope::{Grant, JobScope};
 use sexton_operations::paging::MAX_PAGE_ROWS;
 use utoipa::{IntoParams, ToSchema};
 
@@ -107,6 +109,17 @@ pub struct PageParameters {
 /// Refuses a request for what is at `pointer` in its body.
 pub fn problem_of_field(pointer: &str, detail: &str) -> Problem {
     Problem::invalid(ProblemPlace::at(pointer, detail))
+}
+
+/// Reads what a token or an account may do, of a body with `only_jobs`.
+pub fn grant(role: Role, only_jobs: Option<&str>) -> Result<Grant, Problem> {
+    Ok(Grant { role, only_jobs: job_scope(only_jobs)? })
+}
+
+/// Reads the field `only_jobs`.
+pub fn job_scope(only_jobs: Option<&str>) -> Result<Option<JobScope>, Problem> {
+    let only_jobs = only_jobs.map(str::parse).transpose();
+    only_jobs.map_err(|problem: String| problem_of_field("/only_jobs", &problem))
 }
 
 /// Refuses a request for a parameter of its path or query.

@@ -10,7 +10,7 @@ use super::extract::Body;
 use crate::access::client::Client;
 use crate::access::same_origin::refuse_other_sites;
 use crate::access::session::{self, SetCookie};
-use crate::access::{Allowed, Backend, CallerKind, Viewer};
+use crate::access::{Allowed, Backend, Viewer};
 use crate::problem::{Problem, ProblemCode};
 
 /// Where people log in and out.
@@ -40,7 +40,7 @@ pub async fn log_in(
     Body(LogIn { name, password }): Body<LogIn>,
 ) -> Result<(SetCookie, StatusCode), Problem> {
     refuse_other_sites(&headers)?;
-    let cookie = session::log_in(&backend, &client, &name, &password).await?;
+    let cookie = session::log_in(&backend, &client, &headers, (&name, &password)).await?;
     Ok((cookie, StatusCode::NO_CONTENT))
 }
 
@@ -53,7 +53,7 @@ pub async fn log_out(
     client: Client,
     headers: HeaderMap,
 ) -> Result<(SetCookie, StatusCode), Problem> {
-    if allowed.caller().kind != CallerKind::Account {
+    if allowed.caller().session_expires_at.is_none() {
         let detail = format!("{} has no session that could end", allowed.caller().name);
         return Err(Problem::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail));
     }

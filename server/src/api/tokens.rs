@@ -23,6 +23,10 @@ pub struct CreateToken {
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The jobs that it may change: `billing.*` by the beginning of their names, or `team=billing` by a label; all if absent. Not for an
+    /// admin.
+    #[schema(max_length = 300)]
+    pub only_jobs: Option<String>,
     /// How long it is accepted, in seconds, at most 3,650 days; until it is revoked if absent.
     #[schema(minimum = 1, maximum = 315_360_000)]
     pub valid_for_s: Option<u64>,
@@ -59,10 +63,11 @@ pub async fn create(
     allowed: Allowed<Admin>,
     Body(new): Body<CreateToken>,
 ) -> Result<(StatusCode, Extension<NotKept>, Json<CreatedToken>), Problem> {
-    let CreateToken { name, role, valid_for_s, reason } = new;
+    let CreateToken { name, role, only_jobs, valid_for_s, reason } = new;
+    let grant = super::grant(role, only_jobs.as_deref())?;
     let (valid_for, reason) = (valid_for_s.map(Duration::from_secs), reason.as_deref());
     let store = allowed.writes();
-    let created = tokens::create(&store, &name, role, valid_for, allowed.actor(), reason).await;
+    let created = tokens::create(&store, &name, grant, valid_for, allowed.actor(), reason).await;
     let in_body = |error| Problem::from(error).in_body(&[("valid_for", "valid_for_s")]);
     let token = created.map_err(in_body)?;
     Ok((StatusCode::CREATED, Extension(NotKept), Json(CreatedToken { name, role, token })))

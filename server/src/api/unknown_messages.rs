@@ -1,11 +1,13 @@
 //! Unknown messages of the failed queue.
 
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use sexton_operations::error::{Conflict, NotFound, OperationError};
 use sexton_operations::paging::{Cursor, Page};
 use sexton_operations::unknown_messages::{
-    self, ListedMessage, MessageDetails, describe_overflow, details,
+    self, Content, ListedMessage, MessageDetails, describe_overflow, details, export,
 };
 use sexton_store::unknown_messages::{PendingAction, UnknownMessageError};
 use utoipa::{IntoParams, ToSchema};
@@ -13,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::extract::{Body, Path, Query};
 use super::paging::{NextPage, next_page};
 use super::{PageSize, ReasonBody};
-use crate::access::{Allowed, Operator, Viewer};
+use crate::access::{Admin, Allowed, Operator, Viewer};
 use crate::problem::Problem;
 
 /// Bytes of a body that are shown.
@@ -71,6 +73,34 @@ pub async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<MessageDetails>, Problem> {
     Ok(Json(details(allowed.reads(), &id, SHOWN_BYTES, true).await?))
+}
+
+/// Which body to send.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShowBody {
+    /// Also a body of which only the beginning is kept.
+    cut: bool,
+}
+
+/// Sends the kept body of an unknown message, byte for byte, at most 1 MiB. Secrets are not masked, so it needs the role admin.
+#[utoipa::path(get, path = "/unknown-messages/{id}/body", tag = "failures", operation_id = "show_unknown_message_body",
+    extensions(("x-role" = json!("admin"))),
+    params(("id" = String, Path, description = "The message's id, or a unique beginning."), ShowBody),
+    responses((status = 200, description = "The body.", body = String, content_type = "application/octet-stream")))]
+pub async fn body(
+    allowed: Allowed<Admin>,
+    Path(id): Path<String>,
+    Query(ShowBody { cut }): Query<ShowBody>,
+) -> Result<([(HeaderName, HeaderValue); 2], Vec<u8>), Problem> {
+    let (_, Content { body, .. }) = export(allowed.reads(), &id, cut).await?;
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        // No browser shows what somebody else wrote as a page of this server.
+        (CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+    ];
+    Ok((headers, body))
 }
 
 /// How to discard a message.

@@ -8,6 +8,7 @@
 
 #![expect(clippy::unused_self, reason = "a template calls methods of its page and its frame")]
 
+mod approvals;
 mod audit;
 mod bulks;
 mod channels;
@@ -24,6 +25,7 @@ mod monitors;
 mod not_found;
 mod overview;
 mod search;
+mod settings;
 mod shell;
 mod workers;
 
@@ -51,9 +53,11 @@ pub fn routes(backend: Backend, hub: Hub) -> Router {
         .merge(workers::routes())
         .merge(locks::routes())
         .merge(bulks::routes())
+        .merge(approvals::routes())
         .merge(flows::routes())
         .merge(audit::routes())
         .merge(me::routes())
+        .merge(settings::routes())
         .merge(firings::routes())
         .merge(jobs::routes())
         .route("/events", get(events::follow))

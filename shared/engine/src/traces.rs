@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use sexton_broker::Publication;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
+use sexton_model::trace_ids::{derived, publication_trace};
 use sexton_service::clock;
 use sexton_service::traces::{self, KeyValue, Span, SpanKind, TraceContext};
 use sexton_store::tickets::UnpublishedTicket;
@@ -174,22 +175,12 @@ fn published(execution: ExecutionId, number: i32, origin: Option<&TraceContext>)
 }
 
 fn trace_id(execution: ExecutionId, number: i32, origin: Option<&TraceContext>) -> [u8; 16] {
-    match origin {
-        _ if number != AttemptNumber::FIRST.get() => {
-            derived(execution, &format!("attempt {number}"))
-        }
-        Some(origin) => origin.trace_id,
-        None => *execution.get().as_bytes(),
-    }
+    publication_trace(execution, number, origin.map(|origin| origin.trace_id))
 }
 
 /// One decision for all traces of an execution: half of a story helps nobody.
 fn is_sampled(execution: ExecutionId) -> bool {
     traces::is_sampled(*execution.get().as_bytes())
-}
-
-fn derived(execution: ExecutionId, step: &str) -> [u8; 16] {
-    *Uuid::new_v5(&execution.get(), step.as_bytes()).as_bytes()
 }
 
 fn span_id(execution: ExecutionId, step: &str) -> [u8; 8] {

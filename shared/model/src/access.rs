@@ -17,10 +17,12 @@ pub const TOKEN_SECRET_CHARS: usize = 43;
 pub const MAX_TOKENS: u32 = 1_000;
 /// The most accounts that are enabled.
 pub const MAX_ACCOUNTS: u32 = 1_000;
-/// The most sessions of an account; one more ends the oldest.
+/// The most sessions of an account, or of a person whom another system vouches for; one more ends the oldest.
 pub const MAX_SESSIONS_PER_ACCOUNT: u32 = 20;
 /// How long a session lasts at most.
 pub const SESSION_LIFETIME: TimeDelta = TimeDelta::days(7);
+/// How long one lasts of a person whom another system vouches for: nobody says when that system takes a role away.
+pub const VOUCHED_SESSION_LIFETIME: TimeDelta = TimeDelta::hours(12);
 /// How long a session may be unused.
 pub const SESSION_IDLE: TimeDelta = TimeDelta::hours(12);
 /// The fewest characters of a password.

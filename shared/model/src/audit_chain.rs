@@ -29,6 +29,7 @@ pub const COLUMNS: [&str; 12] = [
 
 /// A hash of the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
 pub struct ChainHash(pub [u8; HASH_BYTES]);
 
 impl ChainHash {
@@ -59,6 +60,7 @@ impl Serialize for ChainHash {
 
 /// A place in the chain, as `POSITION:HASH`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChainHead {
     /// How many records were sealed up to it; 0: before the first.
     pub position: i64,
@@ -131,6 +133,7 @@ pub struct SealedRecord {
 
 /// What is wrong with the chain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ChainBreak {
     /// A record does not have the hash with which it was sealed.

@@ -23,6 +23,9 @@ pub struct ExecutionFilter {
     /// Of this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// Of jobs whose names begin with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_prefix: Option<String>,
     /// Of this task type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,

@@ -4,8 +4,9 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::access::{MAX_ACCOUNTS, Role, is_token_name};
+use sexton_model::job_scope::{Grant, ScopeChange};
 use sexton_store::accounts::{self, AccountChange, AccountCreation, ChangeOutcome, NewAccount};
-use sexton_store::sessions::{self, NewSession};
+use sexton_store::sessions::{self, NewSession, SessionOwner};
 use sexton_store::{Store, StoreError};
 
 pub use sexton_store::accounts::Account;
@@ -19,7 +20,7 @@ use crate::secret_text;
 /// Most accounts in a list: all that are enabled, and as many others.
 const MAX_LISTED: i64 = 2 * MAX_ACCOUNTS as i64;
 /// Random bytes of a session's secret.
-const SECRET_BYTES: usize = 32;
+pub(crate) const SECRET_BYTES: usize = 32;
 
 /// Why a log-in was refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -58,14 +59,16 @@ pub struct StartedSession {
 pub async fn create(
     store: &Store,
     name: &str,
-    role: Role,
+    grant: impl Into<Grant>,
     password: &Password,
     actor: &Actor,
     reason: Option<&str>,
 ) -> Result<(), OperationError> {
+    let grant = &grant.into();
     check(name, password)?;
+    check_grant(grant)?;
     let hash = hash(password).await?;
-    let account = NewAccount { name, password_hash: &hash, role };
+    let account = NewAccount { name, password_hash: &hash, grant };
     created(name, accounts::create(store, &account, actor.because(reason), None).await?)
 }
 
@@ -82,7 +85,7 @@ pub async fn create_first(
 ) -> Result<(), OperationError> {
     check(name, password)?;
     let hash = hash(password).await?;
-    let account = NewAccount { name, password_hash: &hash, role: Role::Admin };
+    let account = NewAccount { name, password_hash: &hash, grant: &Role::Admin.into() };
     created(name, accounts::create_first(store, &account, actor.because(None), None).await?)
 }
 
@@ -100,6 +103,13 @@ fn check(name: &str, password: &Password) -> Result<(), OperationError> {
             Err(InvalidRequest::Several(all).into())
         }
     }
+}
+
+/// Why an account does not become an admin.
+const ADMIN: &str = "an admin cannot be restricted to jobs; say that the account may change all jobs, or take the role editor";
+
+fn check_grant(grant: &Grant) -> Result<(), InvalidRequest> {
+    grant.check().map_err(|problem| InvalidRequest::field("only_jobs", problem))
 }
 
 fn created(name: &str, outcome: AccountCreation) -> Result<(), OperationError> {
@@ -154,19 +164,20 @@ pub async fn set_password(
     change(store, name, AccountChange::Password(&hash), actor, reason).await
 }
 
-/// Gives an account another role. Returns how many sessions that ended.
+/// Gives an account another role, or restricts it to other jobs. Returns how many sessions that ended.
 ///
 /// # Errors
 ///
-/// [`NotFound::Account`]; [`Conflict`]: it has that role.
+/// [`InvalidRequest`]: an admin would be restricted; [`NotFound::Account`]; [`Conflict`]: it is so, or it may do something
+/// else than the person saw.
 pub async fn set_role(
     store: &Store,
     name: &str,
-    role: Role,
+    (role, only_jobs): (Role, &ScopeChange),
     actor: &Actor,
     reason: Option<&str>,
 ) -> Result<u64, OperationError> {
-    change(store, name, AccountChange::Role(role), actor, reason).await
+    change(store, name, AccountChange::Role(role, only_jobs), actor, reason).await
 }
 
 /// Lets nobody log in with an account any more. Returns how many sessions that ended.
@@ -206,7 +217,9 @@ async fn change(
     reason: Option<&str>,
 ) -> Result<u64, OperationError> {
     let state = match change {
-        AccountChange::Role(role) => format!("has the role {} already", role.as_str()),
+        AccountChange::Role(role, _) => {
+            format!("has the role {} for the same jobs already", role.as_str())
+        }
         AccountChange::Password(_) | AccountChange::Disable => "is disabled already".to_owned(),
     };
     let outcome = accounts::change(store, name, change, actor.because(reason), None).await?;
@@ -221,6 +234,11 @@ fn changed(name: &str, outcome: ChangeOutcome, state: &str) -> Result<u64, Opera
         }
         ChangeOutcome::NotFound => Err(NotFound::Account(name.to_owned()).into()),
         ChangeOutcome::TooMany => Err(Conflict::Other(too_many()).into()),
+        ChangeOutcome::RestrictedAdmin => Err(InvalidRequest::field("only_jobs", ADMIN).into()),
+        ChangeOutcome::GrantChanged => Err(Conflict::Other(format!(
+            "somebody has changed what the account {name:?} may do since you saw it; look at it again"
+        ))
+        .into()),
     }
 }
 
@@ -314,6 +332,32 @@ pub async fn accept_session(
         });
     }
     Ok(accepted)
+}
+
+/// Ends all sessions of somebody whom the audit knows as `name`: `account NAME` or `oidc NAME`. Returns how many. Who may log in can do
+/// so again.
+///
+/// # Errors
+///
+/// [`InvalidRequest`]: that is the name of neither; [`Conflict`]: no session of that name is going on, so perhaps it is misspelt.
+pub async fn end_sessions(
+    store: &Store,
+    name: &str,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<u64, OperationError> {
+    let owner = match name.split_once(' ') {
+        Some(("account", account)) => SessionOwner::Account(account),
+        Some(("oidc", person)) => SessionOwner::Person(person),
+        _ => {
+            let shape = "has no sessions; write `account NAME` or `oidc NAME`, as in the audit";
+            return Err(InvalidRequest::field("name", format!("{name:?} {shape}")).into());
+        }
+    };
+    match sessions::end_all(store, owner, actor.because(reason), None).await? {
+        0 => Err(Conflict::Other(format!("no session of {name} is going on")).into()),
+        ended => Ok(ended),
+    }
 }
 
 /// Ends a session, if it was going on.

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use serde::Serialize;
 use sexton_model::channel::is_channel_name;
 use sexton_model::check::CheckSpec;
 use sexton_model::checks_file;
@@ -23,6 +24,20 @@ use crate::pings::key_hash;
 const MAX_KEYS: i64 = 1_000;
 /// Random bytes of a key.
 const KEY_BYTES: usize = 18;
+/// The most checks beyond which a key may be set to create none.
+pub const MAX_KEY_CHECKS: u32 = 100_000;
+/// The number of checks beyond which a key creates none, unless its creator says so.
+pub const DEFAULT_KEY_CHECKS: u32 = 100;
+
+/// What applying a file has changed, or would.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AppliedChecks {
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// The changes.
+    pub change: ChecksChange,
+}
 
 impl From<ChecksError> for OperationError {
     fn from(error: ChecksError) -> Self {
@@ -56,8 +71,9 @@ pub async fn apply(
     dry_run: bool,
     actor: &Actor,
     reason: Option<&str>,
-) -> Result<ChecksChange, OperationError> {
-    Ok(define::apply(store, specs, dry_run, actor.because(reason), None).await?)
+) -> Result<AppliedChecks, OperationError> {
+    let change = define::apply(store, specs, dry_run, actor.because(reason), None).await?;
+    Ok(AppliedChecks { dry_run, change })
 }
 
 /// Pauses, resumes or deletes a check, with its record in the audit.
@@ -126,7 +142,7 @@ pub async fn keys(store: &Store) -> Result<Vec<PingKey>, OperationError> {
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`]: the name is none; [`Conflict`]: it is taken.
+/// [`InvalidRequest`]: the name or the number is not possible; [`Conflict`]: the name is taken.
 pub async fn create_key(
     store: &Store,
     name: &str,
@@ -136,7 +152,11 @@ pub async fn create_key(
 ) -> Result<String, OperationError> {
     if !is_channel_name(name) {
         let shape = "is no name of a ping key; write a lower-case letter, and up to 62 letters, digits and hyphens";
-        return Err(InvalidRequest::Other(format!("{name:?} {shape}")).into());
+        return Err(InvalidRequest::field("name", format!("{name:?} {shape}")).into());
+    }
+    if max_checks > MAX_KEY_CHECKS {
+        let problem = format!("must be 0 to {MAX_KEY_CHECKS}, not {max_checks}");
+        return Err(InvalidRequest::field("max_checks", problem).into());
     }
     let mut bytes = [0; KEY_BYTES];
     SystemRandom::new()

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use sexton_client::{Client, Error, WaitError};
-pub use sexton_client::{Enqueue, Enqueued, Execution, IfExists, UniqueFor};
+pub use sexton_client::{Enqueue, Enqueued, Execution, IfExists, MAX_BATCH, UniqueFor};
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
 use crate::error::{Conflict, InvalidRequest, OperationError};
-use crate::{execution_ids, job_names};
+use crate::{execution_ids, job_names, scope};
 
 /// The longest period of a key, and the farthest that an execution can be enqueued ahead.
 pub const MAX_AHEAD: Duration = Duration::from_hours(400 * 24);
@@ -64,9 +64,32 @@ pub async fn enqueue(
     job: &str,
     enqueue: &Enqueue,
 ) -> Result<Enqueued, OperationError> {
+    scope::check_job(store, job).await?;
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
     match answer_of(ANSWER_TIMEOUT, CLIENT.enqueue(&mut connection, enqueue)).await? {
         Ok(enqueued) => Ok(enqueued),
+        Err(error) => Err(refused(store, job, error).await),
+    }
+}
+
+/// Enqueues executions of one job in one transaction, at most [`MAX_BATCH`]. Returns how many are new.
+///
+/// # Errors
+///
+/// As of [`enqueue`]; problems name the items, as in `item 3: key is empty`. Nothing was enqueued.
+pub async fn enqueue_many(
+    store: &Store,
+    job: &str,
+    items: &[Enqueue],
+) -> Result<usize, OperationError> {
+    if items.len() > MAX_BATCH {
+        let problem = format!("{} executions are more than {MAX_BATCH}", items.len());
+        return Err(InvalidRequest::Other(problem).into());
+    }
+    scope::check_job(store, job).await?;
+    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
+    match answer_of(ANSWER_TIMEOUT, CLIENT.enqueue_many(&mut connection, items)).await? {
+        Ok(answers) => Ok(answers.iter().filter(|one| one.created).count()),
         Err(error) => Err(refused(store, job, error).await),
     }
 }
@@ -113,6 +136,7 @@ pub async fn enqueue_lines(
     job: &str,
     lines: &[EnqueueLine],
 ) -> Result<usize, OperationError> {
+    scope::check_job(store, job).await?;
     let items: Vec<Value> = lines.iter().map(|line| Value::Object(line.item.clone())).collect();
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
     let calling = CLIENT.enqueue_items(&mut connection, job, items);

@@ -3,17 +3,16 @@
 //! The texts state the facts. The remedy differs between a command line and a page, so the code that renders an error
 //! adds its own.
 
-use sexton_model::alerts_file::AlertsProblem;
+mod invalid;
+
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::jobs_file;
-use sexton_model::lock_key::DeriveError;
-use sexton_model::lock_key::ranges_file::RangeProblem;
 use sexton_model::state::State;
 use sexton_store::StoreError;
 use sexton_store::failures::MutedMatches;
-use sexton_store::locks::{AdvisoryLock, LockKey};
 use sexton_store::operator::{OperatorAction, OperatorError};
 use uuid::Uuid;
+
+pub use invalid::{InvalidRequest, join_field};
 
 /// Why an operation was refused or failed. Unless a function says otherwise, nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -27,117 +26,15 @@ pub enum OperationError {
     /// The object's state does not allow it, perhaps after another operator's change.
     #[error(transparent)]
     Conflict(#[from] Conflict),
+    /// The caller is restricted to jobs, and this concerns others.
+    #[error("{0}")]
+    OutOfScope(String),
     /// It is impossible now, for the reason in the text.
     #[error("{0}")]
     Failed(String),
     /// An error of the database.
     #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a request is invalid.
-#[derive(Debug, thiserror::Error)]
-pub enum InvalidRequest {
-    /// One field is invalid.
-    #[error("{}", join_field(field, problem))]
-    Field {
-        /// The field's name, as in `task_type`.
-        field: &'static str,
-        /// The problem, to be read after the name, or after the name and a colon.
-        problem: String,
-    },
-    /// Several problems, each as it would be alone.
-    #[error("{}", join_lines(.0))]
-    Several(Vec<OperationError>),
-    /// A range that contains no instant.
-    #[error("since is not before until: there is no time in between")]
-    EmptyRange,
-    /// Neither an instant nor the beginning of a range.
-    #[error("neither at nor since is given")]
-    NoInstant,
-    /// No ids, no filter and no explicit `all`.
-    #[error("nothing is selected")]
-    NothingSelected,
-    /// Ids and a filter at once.
-    #[error("give ids or a filter, not both: ids select by themselves")]
-    IdsAndFilter,
-    /// An attempt number for several executions.
-    #[error("an attempt goes with one id; each execution has attempts of its own")]
-    AttemptNeedsSingleId,
-    /// No execution's id begins with this.
-    #[error("{0:?} is no execution's id")]
-    ExecutionId(String),
-    /// Several executions' ids begin with this.
-    #[error("{digits} is the beginning of several executions' ids: {}", .several.join(", "))]
-    AmbiguousExecutionId {
-        /// The given beginning.
-        digits: String,
-        /// Some of the matching executions, with their jobs and states.
-        several: Vec<String>,
-    },
-    /// Several workers' ids begin with this.
-    #[error("{digits} is the beginning of several workers' ids: {}", .several.join(", "))]
-    AmbiguousWorker {
-        /// The given beginning.
-        digits: String,
-        /// Some of the matching workers, with their names and states.
-        several: Vec<String>,
-    },
-    /// No fingerprint begins with this.
-    #[error("{0:?} is no fingerprint")]
-    Fingerprint(String),
-    /// Several groups' fingerprints begin with this.
-    #[error("{digits} is the beginning of several fingerprints: {}", .several.join(", "))]
-    AmbiguousFingerprint {
-        /// The given beginning.
-        digits: String,
-        /// Some of the matching fingerprints.
-        several: Vec<String>,
-    },
-    /// No unknown message's id begins with this.
-    #[error("{0:?} is no id of an unknown message")]
-    MessageId(String),
-    /// Several unknown messages' ids begin with this.
-    #[error("{digits} is the beginning of several messages' ids: {}", .several.join(", "))]
-    AmbiguousMessageId {
-        /// The given beginning.
-        digits: String,
-        /// Some of the matching ids.
-        several: Vec<String>,
-    },
-    /// A jobs file, or its content, cannot be applied.
-    #[error("{} problems; nothing was applied", .0.len())]
-    JobsFile(Vec<jobs_file::Problem>),
-    /// A file of lock key ranges, or its content, cannot be imported.
-    #[error("{} problems; nothing was imported", .0.len())]
-    RangesFile(Vec<RangeProblem>),
-    /// An alerts file, or a checks file, cannot be applied.
-    #[error("{} problems; nothing was applied", .0.len())]
-    AlertsFile(Vec<AlertsProblem>),
-    /// A formula has no key for these texts.
-    #[error(transparent)]
-    LockKey(#[from] DeriveError),
-    /// Only its session, or the server, can release an advisory lock.
-    #[error("{key} is the key of an advisory lock, which ends with its session")]
-    AdvisoryLock {
-        /// The key.
-        key: LockKey,
-        /// The sessions that hold it.
-        holders: Vec<AdvisoryLock>,
-    },
-    /// The firings would overlap, against the job's policy.
-    #[error("{0}")]
-    OverlapForbidden(String),
-    /// Another problem, in a sentence.
-    #[error("{0}")]
-    Other(String),
-}
-
-impl InvalidRequest {
-    /// Makes the error for one field.
-    pub fn field(field: &'static str, problem: impl Into<String>) -> Self {
-        Self::Field { field, problem: problem.into() }
-    }
+    Store(StoreError),
 }
 
 /// An object that does not exist.
@@ -382,14 +279,4 @@ pub(crate) fn action_error(error: OperatorError, action: ExecutionAction) -> Ope
         error @ OperatorError::Locked(_) => OperationError::Failed(error.to_string()),
         OperatorError::Store(error) => error.into(),
     }
-}
-
-/// Joins a field's name and its problem.
-pub fn join_field(name: &str, problem: &str) -> String {
-    let blank = if problem.starts_with(':') { "" } else { " " };
-    format!("{name}{blank}{problem}")
-}
-
-fn join_lines(all: &[OperationError]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

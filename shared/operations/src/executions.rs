@@ -5,3 +5,4 @@ pub mod details;
 pub mod follow;
 pub mod list;
 pub mod output;
+pub mod traces;

@@ -31,6 +31,8 @@ const MAX_ECHO_CHARS: usize = 60;
 pub struct FilterRequest {
     /// Of this job, even a deleted one.
     pub job: Option<String>,
+    /// Of jobs whose names begin with this.
+    pub job_prefix: Option<String>,
     /// Of this task type.
     pub task_type: Option<String>,
     /// Of this pool.
@@ -86,6 +88,7 @@ impl FilterRequest {
             discarded: scope.discarded,
             muted: scope.muted,
             job: filter.job,
+            job_prefix: filter.job_prefix,
             task_type: filter.task_type,
             pool: filter.pool,
             error_class: filter.error_class,
@@ -113,6 +116,7 @@ impl FilterRequest {
         let mut reader = FilterReader::default();
         let mut filter = ExecutionFilter {
             states: states.to_vec(),
+            job_prefix: reader.value("job_prefix", self.job_prefix.as_deref()),
             task_type: reader.value("task_type", self.task_type.as_deref()),
             pool: reader.value("pool", self.pool.as_deref()),
             error_class: reader.value("error_class", self.error_class.as_deref()),
@@ -139,6 +143,17 @@ impl FilterRequest {
         }
         reader.finish(filter)
     }
+}
+
+/// Parses the labels that jobs must have, each as in `team=billing`.
+///
+/// # Errors
+///
+/// As [`FilterRequest::read_failures`].
+pub fn read_labels(given: &[String]) -> Result<BTreeMap<String, String>, OperationError> {
+    let mut reader = FilterReader::default();
+    let labels = reader.labels(given);
+    reader.finish(labels)
 }
 
 /// The problems found so far.
@@ -244,7 +259,7 @@ impl FilterReader {
         params
     }
 
-    fn finish(mut self, filter: ExecutionFilter) -> Result<ExecutionFilter, OperationError> {
+    fn finish<T>(mut self, filter: T) -> Result<T, OperationError> {
         match self.problems.len() {
             0 => Ok(filter),
             1 => Err(self.problems.remove(0)),

@@ -1,6 +1,7 @@
 //! Jobs: applied from files, listed and shown, triggered, paused and resumed, deleted; their past firings backfilled
 //! or caught up with, and their next ones computed.
 
+pub mod activity;
 pub mod apply;
 pub mod backfill;
 pub mod catch_up;

@@ -14,7 +14,8 @@
 //! - [`changes`]: whether something that people look at has changed.
 //! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
 //! - [`tokens`], [`accounts`]: who may use the API, and what for. [`passwords`]: those of accounts. [`request_keys`]: requests that are
-//!   sent again.
+//!   sent again. [`persons`]: people whom an identity provider vouches for. [`secret_text`]: random secrets.
+//! - [`approvals`]: actions that wait for other people; [`decisions`]: what those decide, and how it is carried out.
 //! - [`workers`]: the worker processes, and what each runs. [`locks`]: who holds or waits for which lock of a job.
 //! - [`status`]: the platform's state. [`doctor`]: its problems, and repairs that are safe while the platform works.
 //! - [`connect`]: the connection to the database that requests run over.
@@ -29,6 +30,7 @@
 pub mod accounts;
 pub mod actor;
 pub mod alerts;
+pub mod approvals;
 pub mod audit;
 pub mod bulks;
 pub mod changes;
@@ -36,6 +38,7 @@ pub mod channels;
 pub mod checks;
 pub mod completions;
 pub mod connect;
+pub mod decisions;
 pub mod digest;
 pub mod doctor;
 pub mod enqueue;
@@ -58,9 +61,12 @@ pub mod monitors;
 pub mod paging;
 pub mod params_schemas;
 pub mod passwords;
+pub mod persons;
 pub mod pings;
 pub mod request_keys;
-mod secret_text;
+pub mod schema_mismatch;
+mod scope;
+pub mod secret_text;
 pub mod secrets;
 pub mod selection;
 pub mod short_ids;

@@ -1,5 +1,6 @@
 //! Keys of advisory locks: what a formula makes of a name, and the registry of who has which numbers.
 
+use serde::Serialize;
 use sexton_model::lock_key::KeyRange;
 use sexton_model::lock_key::assignment::{RangeChange, RangeRequest, Refusal};
 use sexton_model::lock_key::ranges_file::{self, RangeProblem, RangesFile};
@@ -13,6 +14,28 @@ use sexton_store::lock_keys::{
 
 use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+
+/// Maximum number of findings of one document; it counts the others.
+const MAX_LISTED_FINDINGS: usize = 1_000;
+
+/// What is wrong with ranges and keys, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct KeyFindings {
+    /// Number of findings.
+    pub count: usize,
+    /// The first 1,000 of them.
+    pub findings: Vec<Finding>,
+}
+
+impl KeyFindings {
+    /// Makes the document.
+    pub fn new(mut findings: Vec<Finding>) -> Self {
+        let count = findings.len();
+        findings.truncate(MAX_LISTED_FINDINGS);
+        Self { count, findings }
+    }
+}
 
 /// Lists the ranges whose service contains a text, by their numbers; `None`: all.
 ///

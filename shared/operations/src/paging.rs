@@ -44,6 +44,8 @@ pub enum PagedList {
     NewestGroups,
     /// Bulks, the newest first.
     Bulks,
+    /// Requests for approval, the newest first.
+    Approvals,
     /// Unknown messages, the oldest first.
     UnknownMessages,
     /// Operators' actions, the newest first.
@@ -52,6 +54,8 @@ pub enum PagedList {
     Flows,
     /// Incidents, the newest first.
     Incidents,
+    /// Notifications, the newest first.
+    Notifications,
     /// Monitors by the names of their jobs.
     Monitors,
     /// Checks by name.
@@ -75,10 +79,12 @@ impl PagedList {
             Self::LatestGroups => "gl",
             Self::NewestGroups => "gn",
             Self::Bulks => "b",
+            Self::Approvals => "v",
             Self::UnknownMessages => "u",
             Self::Actions => "a",
             Self::Flows => "w",
             Self::Incidents => "i",
+            Self::Notifications => "n",
             Self::Monitors => "m",
             Self::Checks => "k",
             Self::Gaps => "p",

@@ -15,37 +15,11 @@ use sexton_model::template::has_placeholder;
 use sexton_store::{Store, offers};
 
 use crate::error::{InvalidRequest, OperationError};
+use crate::schema_mismatch::SchemaMismatch;
 use crate::text::line;
 
-/// Maximum number of mismatches listed for people.
-const MAX_LISTED_MISMATCHES: usize = 50;
 /// Maximum number of mismatches found in jobs files.
 const MAX_MISMATCHES: usize = 1_000;
-/// Maximum length of one, in characters.
-const MAX_MISMATCH_CHARS: usize = 400;
-
-/// A place at which params do not match.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct SchemaMismatch {
-    /// JSON Pointer into the params; `/`: the params themselves.
-    pub at: String,
-    /// What the schema demands there, without the actual value.
-    pub what: String,
-    /// The workers that demand it, if workers disagree; at most ten of them.
-    pub workers: Vec<String>,
-}
-
-impl SchemaMismatch {
-    /// Describes it in words.
-    pub fn describe(&self) -> String {
-        let by = match self.workers.as_slice() {
-            [] => String::new(),
-            workers => format!(" (by {})", workers.join(", ")),
-        };
-        line(&format!("{}: {}{by}", self.at, self.what), MAX_MISMATCH_CHARS)
-    }
-}
 
 /// The schemas that the active workers in a pool have for a task type.
 #[derive(Debug)]
@@ -128,16 +102,7 @@ impl ParamsSchemas {
         if mismatches.is_empty() {
             return Ok(());
         }
-        let mut texts: Vec<String> =
-            mismatches.iter().take(MAX_LISTED_MISMATCHES).map(SchemaMismatch::describe).collect();
-        if mismatches.len() > MAX_LISTED_MISMATCHES {
-            texts.push(format!("and {} more", mismatches.len() - MAX_LISTED_MISMATCHES));
-        }
-        Err(InvalidRequest::Other(format!(
-            "the params do not fit what a worker's catalogue says of {}; nothing was done:\n  {}",
-            line(&self.task_type, 100),
-            texts.join("\n  ")
-        )))
+        Err(InvalidRequest::Params { task_type: self.task_type.clone(), mismatches })
     }
 }
 

@@ -18,7 +18,11 @@ pub(crate) fn random<const BYTES: usize>() -> Result<[u8; BYTES], OperationError
 }
 
 /// Returns random bytes as letters, digits, hyphens and underscores.
-pub(crate) fn random_text<const BYTES: usize>() -> Result<String, OperationError> {
+///
+/// # Errors
+///
+/// The system gives none.
+pub fn random_text<const BYTES: usize>() -> Result<String, OperationError> {
     Ok(URL_SAFE_NO_PAD.encode(random::<BYTES>()?))
 }
 

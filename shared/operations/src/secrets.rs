@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use sexton_model::failures::{MASK, is_secret, mask_secrets};
+use sexton_store::approvals::ApprovalRequest;
 use sexton_store::bulk::Bulk;
 use sexton_store::executions::Execution;
 use sexton_store::jobs::Job;
@@ -23,6 +24,7 @@ pub fn mask_actions(actions: &mut [OperatorAction]) {
         // Of an action that began a bulk.
         if let Some(after) = &mut action.after {
             mask_conditions(after, "/asked/filter/params");
+            mask_conditions(after, "/proposal/filter/params");
         }
     }
 }
@@ -37,6 +39,22 @@ pub fn mask_job(job: &mut Job) {
 /// Masks the values of params by which a bulk selects.
 pub fn mask_bulk(bulk: &mut Bulk) {
     mask_conditions(&mut bulk.selector, "/filter/params");
+}
+
+/// Masks the params of an edit, and those by which a bulk selects, in a request for approval.
+pub fn mask_request(request: &mut ApprovalRequest) {
+    request.proposal = mask_proposal(&request.proposal);
+}
+
+/// Masks the params of an edit, and those by which a bulk selects. The digest of the params that the person had seen goes, too: a short secret could be
+/// found by it.
+pub(crate) fn mask_proposal(proposal: &Value) -> Value {
+    let mut masked = mask_secrets(proposal);
+    if let Some(fields) = masked.as_object_mut() {
+        fields.remove("seen");
+    }
+    mask_conditions(&mut masked, "/filter/params");
+    masked
 }
 
 /// Masks the values of conditions on params whose path has a secret's name.

@@ -6,5 +6,16 @@
 mod safe;
 mod time;
 
+use serde::Serialize;
+
 pub use safe::{ascii_controls, line, lines};
 pub use time::{ago, duration, instant, precise, roughly};
+
+/// Returns the line of one of several documents, in JSON, without its line feed.
+///
+/// # Errors
+///
+/// A document that is no JSON.
+pub fn json_line(document: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(ascii_controls(&serde_json::to_string(document)?))
+}

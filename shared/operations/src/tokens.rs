@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sexton_model::access::{MAX_TOKENS, Role, TOKEN_PREFIX, TokenText, is_token_name};
+use sexton_model::access::{MAX_TOKENS, TOKEN_PREFIX, TokenText, is_token_name};
+use sexton_model::job_scope::Grant;
 use sexton_store::tokens::{self, NewToken, TokenCreation};
 use sexton_store::{Store, StoreError};
 
@@ -29,7 +30,7 @@ const SECRET_BYTES: usize = 32;
 pub async fn create(
     store: &Store,
     name: &str,
-    role: Role,
+    grant: impl Into<Grant>,
     valid_for: Option<Duration>,
     actor: &Actor,
     reason: Option<&str>,
@@ -38,13 +39,15 @@ pub async fn create(
         let shape = "is no name of a token; write lower-case letters, digits, dots, hyphens and underscores, at most 63";
         return Err(InvalidRequest::field("name", format!("{name:?} {shape}")).into());
     }
+    let grant = &grant.into();
+    grant.check().map_err(|problem| InvalidRequest::field("only_jobs", problem))?;
     if valid_for.is_some_and(|time| time.is_zero() || time > MAX_VALIDITY) {
         let problem = "must be more than nothing, and at most 3650 days";
         return Err(InvalidRequest::field("valid_for", problem).into());
     }
     let (id, secret) = (hex(&random::<ID_BYTES>()?), random_text::<SECRET_BYTES>()?);
     let valid_ms = valid_for.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
-    let token = NewToken { id: &id, name, secret_hash: &hash(&secret), role, valid_ms };
+    let token = NewToken { id: &id, name, secret_hash: &hash(&secret), grant, valid_ms };
     let refused = match tokens::create(store, &token, actor.because(reason), None).await? {
         TokenCreation::Created => return Ok(format!("{TOKEN_PREFIX}{id}_{secret}")),
         TokenCreation::NameTaken => {

@@ -126,11 +126,7 @@ pub async fn restore(
 }
 
 /// Checks that a message is kept whole.
-///
-/// # Errors
-///
-/// [`Conflict::TruncatedMessage`].
-pub fn check_whole(message: &UnknownMessage) -> Result<(), Conflict> {
+fn check_whole(message: &UnknownMessage) -> Result<(), Conflict> {
     let UnknownMessage { kept_bytes, body_bytes, .. } = *message;
     if is_truncated(message) {
         return Err(Conflict::TruncatedMessage { kept_bytes, body_bytes });
@@ -258,6 +254,25 @@ pub async fn content(store: &Store, id: &str) -> Result<Content, OperationError>
         value: line(&properties, 80),
     })?;
     Ok(Content { body, properties })
+}
+
+/// Returns the one message whose id begins with `text`, with its kept content. Refuses a message of which only the beginning is
+/// kept, unless `allow_cut`.
+///
+/// # Errors
+///
+/// As [`find`] and [`content`]; [`Conflict::TruncatedMessage`].
+pub async fn export(
+    store: &Store,
+    text: &str,
+    allow_cut: bool,
+) -> Result<(UnknownMessage, Content), OperationError> {
+    let message = find(store, text).await?;
+    if !allow_cut {
+        check_whole(&message)?;
+    }
+    let content = content(store, &message.id).await?;
+    Ok((message, content))
 }
 
 /// Returns the state of a message in its queue, in a word.

@@ -39,6 +39,7 @@ const LIMITS: Limits = Limits {
     connections: 32,
     head: Duration::from_secs(3),
     head_bytes: 8192,
+    stalled: Duration::from_secs(3),
     connection: Duration::from_secs(5),
     last_answer: Duration::from_secs(5),
     keep_alive: false,

@@ -1,9 +1,17 @@
 //! Accepts HTTP/1.1 connections within limits.
 //!
-//! Connections beyond their number wait in the system's queue. A drop of [`accept`] ends them all.
+//! Where all places are taken, a new connection ends the one whose client has been silent for longest: so clients that send or read slowly,
+//! however many, keep out nobody. A connection on which a whole request is being answered stays; if all are such, new ones wait in the
+//! system's queue. A drop of [`accept`] ends them all.
+
+mod listening;
+mod open_files;
+mod places;
+mod watched;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Incoming};
@@ -15,8 +23,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use listening::listen;
+pub use open_files::raise_open_files;
+use places::{Activity, Places};
+use watched::Watched;
+
 /// Pause after a failed accept (mostly for lack of file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// How soon it is looked again for a connection that may give way.
+const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a client may cost.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +43,8 @@ pub struct Limits {
     pub head: Duration,
     /// Longest head, in bytes; 8192 or more.
     pub head_bytes: usize,
+    /// Longest time in which a client takes nothing of its answer.
+    pub stalled: Duration,
     /// Age at which a connection ends, when the request that has begun is answered.
     pub connection: Duration,
     /// Longest time for that answer, and for the one after `stopping`.
@@ -54,21 +72,39 @@ pub async fn accept<S, B>(
     B: Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
 {
     // Owned here, so that the connections end with the acceptor.
-    let mut connections = JoinSet::new();
-    let throttle = LogThrottle::default();
+    let (mut connections, mut places) = (JoinSet::new(), Places::default());
+    let (throttle, since) = (LogThrottle::default(), Instant::now());
     loop {
+        let is_full = places.count() >= limits.connections;
+        let may_accept = !is_full || places.is_any_silent();
         tokio::select! {
             () = stopping.cancelled() => break,
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < limits.connections => {
+            Some(ended) = connections.join_next_with_id() => {
+                places.leave(ended.map_or_else(|error| error.id(), |(id, ())| id));
+            }
+            () = tokio::time::sleep(FULL_PAUSE), if !may_accept => {}
+            accepted = listener.accept(), if may_accept => {
                 match accepted {
                     Ok((stream, peer)) => {
-                        let service = service.clone();
-                        let service = service_fn(move |mut request| {
+                        if is_full {
+                            places.end_longest_silent();
+                        }
+                        let activity = Arc::new(Activity::new(since));
+                        let (service, shared) = (service.clone(), Arc::clone(&activity));
+                        let service = service_fn(move |mut request: Request<Incoming>| {
+                            // One whose body is still to come waits for its client.
+                            let at_work = request.body().is_end_stream().then(|| shared.at_work());
                             request.extensions_mut().insert(Peer(peer));
-                            service.call(request)
+                            let answering = service.call(request);
+                            async move {
+                                let answer = answering.await;
+                                drop(at_work);
+                                answer
+                            }
                         });
-                        connections.spawn(handle(stream, service, limits, stopping.clone()));
+                        let stream = Stream { stream, activity: Arc::clone(&activity) };
+                        let task = connections.spawn(handle(stream, service, limits, stopping.clone()));
+                        places.take(activity, task);
                     }
                     Err(error) => {
                         if throttle.permits(Instant::now()) {
@@ -84,14 +120,22 @@ pub async fn accept<S, B>(
     while connections.join_next().await.is_some() {}
 }
 
-async fn handle<S, B>(stream: TcpStream, service: S, limits: Limits, stopping: CancellationToken)
+/// A connection, and what is known about it.
+struct Stream {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+}
+
+async fn handle<S, B>(stream: Stream, service: S, limits: Limits, stopping: CancellationToken)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send,
     S::Future: Send,
     B: Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
 {
     // Without it an answer waits up to 40 ms for the acknowledgement of what was sent before.
+    let Stream { stream, activity } = stream;
     let _ = stream.set_nodelay(true);
+    let stream = Watched::new(stream, activity, limits.stalled);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)

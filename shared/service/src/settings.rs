@@ -9,6 +9,7 @@
 //!
 //! It does not connect anywhere, read files, or parse `CRON_JOBS`.
 
+mod effective;
 mod help;
 mod problem;
 mod programs;
@@ -19,6 +20,11 @@ mod setting;
 mod table;
 mod unknown;
 
+use std::ffi::OsString;
+
+use setting::AnySetting;
+
+pub use effective::{EffectiveSetting, SettingSource};
 pub use help::{help, markdown};
 pub use problem::{Problem, SettingsErrors};
 pub use programs::{
@@ -43,4 +49,31 @@ pub fn process_environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(|(name, value)| {
         (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
     })
+}
+
+/// Returns the environment variables of this process that channels and heartbeats may have as secrets: all but the secrets among the
+/// settings, such as the password of the database, which no other system needs.
+pub fn variables_for_others() -> impl Iterator<Item = (OsString, OsString)> {
+    without_secrets(std::env::vars_os())
+}
+
+fn without_secrets(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let secrets = table::settings().map(AnySetting::about).filter(|setting| setting.secret);
+    let secrets: Vec<&str> = secrets.map(|setting| setting.name).collect();
+    variables.filter(move |(name, _)| !secrets.iter().any(|secret| name == secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_systems_are_sent_no_secret_of_the_settings() {
+        let names = ["DATABASE_URL", "AMQP_URL", "SLACK_URL", "DB_POOL_SIZE"];
+        let variables = names.map(|name| (name.into(), "x".into())).into_iter();
+        let left: Vec<OsString> = without_secrets(variables).map(|(name, _)| name).collect();
+        assert_eq!(left, ["SLACK_URL", "DB_POOL_SIZE"]);
+    }
 }

@@ -8,7 +8,8 @@ mod changes;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
-use sexton_model::access::{MAX_ACCOUNTS, Role};
+use sexton_model::access::MAX_ACCOUNTS;
+use sexton_model::job_scope::Grant;
 use sqlx::PgConnection;
 
 use crate::connection::client_timeout::{WithTimeout, commit};
@@ -26,6 +27,8 @@ pub struct Account {
     pub name: String,
     /// `viewer`, `operator`, `editor` or `admin`.
     pub role: String,
+    /// The jobs that it may change: `billing.*` or `team=billing`; null: all.
+    pub only_jobs: Option<String>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
     /// Who created it.
@@ -48,7 +51,7 @@ pub struct NewAccount<'a> {
     /// Argon2id, in the PHC format.
     pub password_hash: &'a str,
     /// What it may do.
-    pub role: Role,
+    pub grant: &'a Grant,
 }
 
 /// What became of an account to be created, or to be enabled.
@@ -116,15 +119,17 @@ async fn insert(
     if count_enabled(&mut tx).await? >= i64::from(MAX_ACCOUNTS) {
         return Ok(AccountCreation::TooMany);
     }
+    let only_jobs = account.grant.only_jobs.as_ref().map(ToString::to_string);
     let created = sqlx::query!(
         "-- create_account
-        INSERT INTO sexton.accounts (name, password_hash, password_set_at, role, created_at, created_by)
-        VALUES ($1, $2, $4, $3, $4, $5) ON CONFLICT (name) DO NOTHING",
+        INSERT INTO sexton.accounts (name, password_hash, password_set_at, role, created_at, created_by, only_jobs)
+        VALUES ($1, $2, $4, $3, $4, $5, $6) ON CONFLICT (name) DO NOTHING",
         account.name,
         account.password_hash,
-        account.role.as_str(),
+        account.grant.role.as_str(),
         at,
-        by.actor
+        by.actor,
+        only_jobs
     )
     .execute(WithTimeout(&mut *tx))
     .await?
@@ -132,7 +137,7 @@ async fn insert(
     if created == 0 {
         return Ok(AccountCreation::NameTaken);
     }
-    let after = json!({"name": account.name, "role": account.role});
+    let after = json!({"name": account.name, "role": account.grant.role, "only_jobs": only_jobs});
     record_jobless_action(&mut tx, "create_account", (None, Some(after)), by, at).await?;
     commit(tx).await?;
     Ok(AccountCreation::Created)
@@ -147,7 +152,7 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<Account>, StoreError>
     Ok(sqlx::query_as!(
         Account,
         "-- list_accounts
-        SELECT name, role, created_at, created_by, password_set_at, last_log_in_at, disabled_at, disabled_by
+        SELECT name, role, only_jobs, created_at, created_by, password_set_at, last_log_in_at, disabled_at, disabled_by
         FROM sexton.accounts ORDER BY disabled_at IS NOT NULL, name LIMIT $1",
         limit
     )

@@ -14,6 +14,8 @@
 //! **Overlap.** A policy other than `allow` would skip all but one of many firings at once. So the caller has to
 //! override it, which each row records: such an execution neither waits for others of its job nor delays them.
 
+mod approved;
+
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -25,6 +27,8 @@ use sexton_model::rate::Rate;
 use sexton_model::zone::tz_data_version;
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+pub use approved::ApprovedBackfill;
 
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::jobs::templates::{Unfilled, fill_on};
@@ -53,6 +57,8 @@ pub struct Backfill<'a> {
     pub allow_overlap: bool,
     /// `<instance>:<pid>` of the caller.
     pub claimed_by: &'a str,
+    /// The approval that each batch needs; `None`: none.
+    pub approved: Option<ApprovedBackfill>,
     /// Only report what the batch would do.
     pub dry_run: bool,
 }
@@ -126,6 +132,14 @@ pub enum BackfillError {
     /// Another transaction kept the job locked for 5 s. Try again.
     #[error("job {0:?} is locked by somebody else; try again")]
     Locked(String),
+    /// The job is not as it was when the backfill was approved.
+    #[error("job {0:?} was changed since this was requested; request it again")]
+    Changed(String),
+    /// The request was rejected, needs further people or has expired, or another process carries it out.
+    #[error(
+        "request {0} was rejected or needs more people by now, or another process carries it out"
+    )]
+    NotClaimed(i64),
     /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -133,6 +147,7 @@ pub enum BackfillError {
 
 struct JobColumns {
     id: Uuid,
+    revision: i32,
     overlap: String,
     idempotency_template: Option<String>,
     templated: bool,
@@ -165,6 +180,9 @@ pub async fn create_batch(
     };
     let place = place.unwrap_or(BatchStart { from: request.from, start: job.now, made: 0 });
     check_request(&request, &job, place)?;
+    if let Some(approved) = request.approved {
+        approved.check(&mut tx, request.job, (job.id, job.revision), job.now).await?;
+    }
     let history = read_history(&mut tx, job.id, place.from).await?;
     let mut stretch = history.firings(place.from, request.to, MAX_BATCH_FIRINGS);
     // The job's calendar excludes these days.
@@ -222,7 +240,7 @@ async fn lock_job(
     sqlx::query_as!(
         JobColumns,
         r#"-- job_to_backfill
-        SELECT j.id, j.overlap, j.idempotency_template, j.templated,
+        SELECT j.id, j.revision, j.overlap, j.idempotency_template, j.templated,
                (SELECT r.pruned_before FROM sexton.retention r) AS pruned_before,
                coalesce($2, now()) AS "now!"
         FROM sexton.jobs j WHERE j.name = $1 AND j.deleted_at IS NULL"#,

@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sexton_model::job_scope::JobScope;
 use sqlx::ConnectOptions as _;
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -80,6 +81,8 @@ pub struct Store {
     connect: Arc<ConnectSettings>,
     /// The origin of what its transactions do, for the audit; `None`: that of the connection.
     origin: Option<Arc<str>>,
+    /// The jobs that its transactions may change; `None`: all.
+    only_jobs: Option<Arc<JobScope>>,
 }
 
 /// How connections are made, of the pool and beside it.
@@ -132,13 +135,29 @@ impl Store {
         let has_direct_url = options.direct_url.is_some();
         let on_begin = options.on_begin;
         let connect = ConnectSettings { session: settings, on_begin, direct, has_direct_url };
-        Ok(Self { pool, connect: Arc::new(connect), origin: None })
+        Ok(Self { pool, connect: Arc::new(connect), origin: None, only_jobs: None })
     }
 
     /// Returns a clone whose transactions come from `place` for the audit: for programs that act for several people over one pool.
     #[must_use]
     pub fn from_place(&self, place: &str) -> Self {
         Self { origin: Some(place.into()), ..self.clone() }
+    }
+
+    /// Returns a clone whose transactions change only these jobs: the database refuses others with [`StoreError::OutOfScope`].
+    ///
+    /// It knows a change by its audit. Statements beside a transaction, and changes that are not recorded, are not looked at: their
+    /// callers compare [`Self::only_jobs`].
+    ///
+    /// [`StoreError::OutOfScope`]: crate::StoreError::OutOfScope
+    #[must_use]
+    pub fn within(&self, only_jobs: JobScope) -> Self {
+        Self { only_jobs: Some(Arc::new(only_jobs)), ..self.clone() }
+    }
+
+    /// The jobs to which its transactions are restricted.
+    pub fn only_jobs(&self) -> Option<&JobScope> {
+        self.only_jobs.as_deref()
     }
 
     pub(crate) fn origin(&self) -> Option<Arc<str>> {

@@ -58,6 +58,9 @@ pub enum StoreError {
         message_of(.0)
     )]
     Forbidden(#[source] sqlx::Error),
+    /// The caller is restricted to jobs, and this concerns others. Nothing was changed.
+    #[error("{}", message_of(.0))]
+    OutOfScope(#[source] sqlx::Error),
     /// A fault of the program: a statement that this schema cannot run.
     #[error("the database cannot run a statement: {0}")]
     Statement(#[source] sqlx::Error),
@@ -133,6 +136,7 @@ impl From<sqlx::Error> for StoreError {
             "42P01" | "42703" | "42883" => Self::Schema(error.to_string()),
             "57014" => Self::TooSlow(error),
             "42501" => Self::Forbidden(error),
+            "SX040" => Self::OutOfScope(error),
             // Connection failures, lack of resources, operator intervention, deadlocks, serialisation failures and
             // lock timeouts all pass.
             code if ["08", "40", "53", "55", "57", "58"]

@@ -99,3 +99,15 @@ pub async fn list_by_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, 
         .fetch_all(store.with_timeout())
         .await?)
 }
+
+/// Returns where an execution came from, as a `traceparent`; `None`: nothing is recorded, or there is no such execution.
+pub async fn find_traceparent(store: &Store, id: Uuid) -> Result<Option<String>, StoreError> {
+    let found = sqlx::query_scalar!(
+        "-- execution_traceparent
+        SELECT traceparent FROM sexton.executions WHERE id = $1",
+        id
+    )
+    .fetch_optional(store.with_timeout())
+    .await?;
+    Ok(found.flatten())
+}

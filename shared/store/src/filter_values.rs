@@ -19,18 +19,22 @@ pub(crate) fn search_words(text: &str) -> Result<String, StoreError> {
     })
 }
 
-/// Returns the jobs with these labels; `None`: there are no labels.
-pub(crate) async fn find_labelled_jobs(
+/// Returns the jobs with these labels, even deleted ones, whose names begin with `prefix`; `None`: neither is given.
+pub(crate) async fn find_jobs(
     store: &Store,
     labels: &BTreeMap<String, String>,
+    prefix: Option<&str>,
 ) -> Result<Option<Vec<Uuid>>, StoreError> {
-    if labels.is_empty() {
+    if labels.is_empty() && prefix.is_none() {
         return Ok(None);
     }
     let labels = json!(labels);
     let ids = sqlx::query_scalar!(
-        "-- jobs_with_labels\nSELECT id FROM sexton.jobs WHERE labels @> $1",
-        labels
+        "-- jobs_with_labels
+        SELECT id FROM sexton.jobs
+        WHERE labels @> $1 AND ($2::text IS NULL OR starts_with(coalesce(deleted_name, name), $2))",
+        labels,
+        prefix
     )
     .fetch_all(store.with_timeout())
     .await?;

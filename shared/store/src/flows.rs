@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
-use crate::operator::{AuditContext, NewAction, notify, record_actions};
+use crate::operator::{AuditContext, NewAction, notify, record_actions, record_jobless_action};
 use crate::{Now, Store, StoreError};
 
 /// When a member is due that waits for others: 9999-12-31.
@@ -298,16 +298,22 @@ pub async fn cancel(
     .await?;
     let rows = sqlx::query!(
         "-- cancelled_members
-        SELECT id, job_id, state, attempt FROM sexton.executions WHERE id = ANY ($1) OR id = ANY ($2)",
+        SELECT id, job_id, state, attempt FROM sexton.executions
+        -- Without any, the first one, if the flow is that of a job.
+        WHERE id = ANY ($1) OR id = ANY ($2) OR id = $3 AND cardinality($1) + cardinality($2) = 0",
         &ended.cancelled,
-        &ended.requested
+        &ended.requested,
+        flow
     )
     .fetch_all(WithTimeout(&mut *tx))
     .await?;
+    // What ends no member is recorded as well: members that could not be made are given up.
+    let is_empty = ended.cancelled.is_empty() && ended.requested.is_empty();
+    let action = if is_empty { "cancel_flow" } else { "cancel" };
     let actions: Vec<NewAction> = rows
         .iter()
         .map(|row| NewAction {
-            action: "cancel",
+            action,
             job_id: row.job_id,
             execution_id: Some(row.id),
             reason: by.reason.map(str::to_owned),
@@ -315,6 +321,10 @@ pub async fn cancel(
             after: Some(json!({"state": row.state})),
         })
         .collect();
+    if actions.is_empty() {
+        let before = Some(json!({"flow": found.name}));
+        record_jobless_action(&mut tx, action, (before, None), by, found.now).await?;
+    }
     record_actions(&mut tx, by.actor, &actions, found.now).await?;
     notify(&mut tx, Notification::Cancel).await?;
     commit(tx).await?;

@@ -4,6 +4,7 @@
 //! for good. Each is one transaction, recorded in `operator_actions`, and wakes the planners. Nothing here claims a
 //! firing; see [`crate::firing`] and [`crate::trigger`].
 
+mod activity;
 mod apply;
 mod delete;
 mod expectations;
@@ -14,11 +15,12 @@ mod revisions;
 pub mod templates;
 mod upcoming;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sexton_model::cron::Dst;
 use sexton_model::flow::Member;
 use sexton_model::job::{
@@ -36,14 +38,18 @@ use crate::firing::{day_rule, rate};
 use crate::{Store, StoreError};
 pub(crate) use expectations::{ExpectationColumns, expectations};
 
+pub use activity::{
+    LastExecution, count_failed_by_job, last_executions, list_recent_run_times, list_recent_states,
+    list_run_times,
+};
 pub use apply::{
     Applied, Apply, ApplyError, ChangedJob, ExpectedJob, MAX_APPLIED_JOBS, apply, apply_expecting,
 };
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
-pub use names::list_names;
+pub use names::{list_names, list_of_executions};
 pub use pause::{PauseError, Resumed, pause, resume};
 pub use revisions::{JobRevision, list_revisions};
-pub use upcoming::{list_run_times, list_upcoming};
+pub use upcoming::list_upcoming;
 
 /// A row of `jobs`; the fields are named after the columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -264,22 +270,10 @@ pub struct JobFilter {
     pub containing: Option<String>,
     /// Only `active` or only `paused`.
     pub status: Option<String>,
+    /// Only with all these labels.
+    pub labels: BTreeMap<String, String>,
     /// Only names after this one, where the previous page ended.
     pub after: Option<String>,
-}
-
-/// The most recently claimed execution of a job.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[expect(missing_docs, reason = "the schema comments every column")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct LastExecution {
-    #[serde(skip)]
-    pub job_id: Uuid,
-    pub id: Uuid,
-    pub state: String,
-    pub scheduled_for: DateTime<Utc>,
-    pub started_at: Option<DateTime<Utc>>,
-    pub finished_at: Option<DateTime<Utc>>,
 }
 
 /// Lists jobs by name, at most `limit`.
@@ -320,17 +314,20 @@ pub async fn list_deleted(
     after: Option<(DateTime<Utc>, Uuid)>,
     limit: i64,
 ) -> Result<Vec<Job>, StoreError> {
+    let labels = json!(filter.labels);
     let internal = sqlx::query_scalar!(
         "-- deleted_jobs
         SELECT name FROM sexton.jobs
         WHERE deleted_at IS NOT NULL
           AND ($1::text IS NULL OR strpos(lower(deleted_name), lower($1)) > 0)
           AND ($3::timestamptz IS NULL OR (deleted_at, id) < ($3, $4::uuid))
+          AND labels @> $5
         ORDER BY deleted_at DESC, id DESC LIMIT $2",
         filter.containing,
         limit,
         after.map(|after| after.0),
-        after.map(|after| after.1)
+        after.map(|after| after.1),
+        labels
     )
     .fetch_all(store.with_timeout())
     .await?;
@@ -338,16 +335,6 @@ pub async fn list_deleted(
     let mut jobs = list(store, &filter, limit).await?;
     jobs.sort_by_key(|job| std::cmp::Reverse((job.deleted_at, job.id)));
     Ok(jobs)
-}
-
-/// Returns the most recently claimed execution of each of these jobs, except jobs without any.
-pub async fn last_executions(
-    store: &Store,
-    jobs: &[Uuid],
-) -> Result<Vec<LastExecution>, StoreError> {
-    Ok(sqlx::query_file_as!(LastExecution, "src/jobs/last_executions.sql", jobs)
-        .fetch_all(store.with_timeout())
-        .await?)
 }
 
 /// Returns up to five names that contain `text` or are contained in it, for "did you mean".
@@ -370,6 +357,7 @@ async fn read(
     filter: &JobFilter,
     limit: i64,
 ) -> Result<Vec<Job>, StoreError> {
+    let labels = json!(filter.labels);
     Ok(sqlx::query_as!(
         Job,
         r#"-- read_jobs
@@ -387,13 +375,15 @@ async fn read(
           AND ($2::text IS NULL OR strpos(lower(name), lower($2)) > 0)
           AND ($3::text IS NULL OR status = $3)
           AND ($4::text IS NULL OR name > $4)
+          AND labels @> $6
           AND ($1::text[] IS NOT NULL OR deleted_at IS NULL)
         ORDER BY jobs.name LIMIT $5"#,
         filter.names.as_deref() as Option<&[String]>,
         filter.containing,
         filter.status,
         filter.after,
-        limit
+        limit,
+        labels
     )
     .fetch_all(WithTimeout(connection))
     .await?)

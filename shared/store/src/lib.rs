@@ -14,6 +14,8 @@
 
 pub mod accounts;
 pub mod alerts;
+pub mod approvals;
+pub(crate) mod approved;
 pub mod attempts;
 pub mod backfill;
 pub mod bulk;
@@ -21,6 +23,7 @@ pub mod changes;
 pub mod checks;
 pub mod completions;
 mod connection;
+pub mod edits;
 pub mod error;
 pub mod executions;
 pub mod failures;

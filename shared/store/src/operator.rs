@@ -8,7 +8,6 @@
 mod audit;
 mod audit_query;
 pub mod chain;
-mod edit;
 mod frontier;
 pub(crate) mod transitions;
 
@@ -19,6 +18,7 @@ use sexton_model::state::{Cause, State, next};
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
+use crate::approved::{Claim, end_carried_out};
 use crate::attempts::open::parse_attempt_number;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
@@ -31,7 +31,6 @@ pub(crate) use audit::{
 };
 pub use audit::{OperatorAction, list_by_execution, list_by_job};
 pub use audit_query::{ActionFilter, PageStart, list_actions};
-pub use edit::{Edit, edit};
 pub use frontier::{Frontier, first_missing, read_frontier, still_writing};
 pub use transitions::RequeueOptions;
 
@@ -139,9 +138,27 @@ pub async fn discard(
     by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
+    discard_with(store, id, (None, None), by, now).await
+}
+
+/// Like [`discard`], only at the attempt number that was `seen`; with a claim it also ends that request for approval.
+///
+/// # Errors
+///
+/// As [`discard`].
+pub async fn discard_with(
+    store: &Store,
+    id: ExecutionId,
+    (seen, claim): (Option<AttemptNumber>, Option<Claim>),
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<(), OperatorError> {
     let mut row = LockedExecution::acquire(store, id, now).await?;
-    row.check_transition(Cause::Discard, None)?;
+    row.check_transition(Cause::Discard, seen)?;
     let done = transitions::discard(&mut row.tx, &[(id, row.attempt)], row.now).await?;
+    if let Some(claim) = claim {
+        end_carried_out(&mut row.tx, claim, None, "it is discarded", row.now).await?;
+    }
     row.finish(done.len(), "discard", by, json!({"state": "discarded"}), None).await
 }
 
@@ -197,18 +214,23 @@ pub async fn cancel(
 }
 
 /// An execution's row, locked until the transaction ends. A drop changes nothing.
-struct LockedExecution {
-    tx: Transaction<'static, Postgres>,
+/// An execution that a transaction has locked, for an operator.
+pub(crate) struct LockedExecution {
+    pub(crate) tx: Transaction<'static, Postgres>,
     id: ExecutionId,
-    job_id: Uuid,
+    pub(crate) job_id: Uuid,
     state: State,
     attempt: AttemptNumber,
-    before: Value,
-    now: DateTime<Utc>,
+    pub(crate) before: Value,
+    pub(crate) now: DateTime<Utc>,
 }
 
 impl LockedExecution {
-    async fn acquire(store: &Store, id: ExecutionId, now: Now) -> Result<Self, OperatorError> {
+    pub(crate) async fn acquire(
+        store: &Store,
+        id: ExecutionId,
+        now: Now,
+    ) -> Result<Self, OperatorError> {
         let mut tx = store.begin().await.map_err(StoreError::from)?;
         set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
         let flow = sqlx::query!(
@@ -250,7 +272,7 @@ impl LockedExecution {
         })
     }
 
-    fn check_transition(
+    pub(crate) fn check_transition(
         &self,
         cause: Cause,
         seen: Option<AttemptNumber>,
@@ -262,7 +284,7 @@ impl LockedExecution {
         }
     }
 
-    fn conflict(&self) -> OperatorError {
+    pub(crate) fn conflict(&self) -> OperatorError {
         OperatorError::Conflict { id: self.id, state: self.state, attempt: self.attempt }
     }
 

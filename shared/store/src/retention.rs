@@ -73,6 +73,8 @@ pub enum RetentionTarget {
     Sessions,
     /// Keys of requests to the API.
     RequestKeys,
+    /// Requests for approval that have ended or expired.
+    ApprovalRequests,
     /// Operators' actions.
     Audit,
     /// Deleted jobs and finished one-shot jobs of which no other row is left.
@@ -81,7 +83,7 @@ pub enum RetentionTarget {
 
 impl RetentionTarget {
     /// All targets, in the order of their turns.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Executions,
         Self::OwnKeys,
         Self::Contents,
@@ -97,6 +99,7 @@ impl RetentionTarget {
         Self::Tokens,
         Self::Sessions,
         Self::RequestKeys,
+        Self::ApprovalRequests,
         Self::Audit,
         Self::Jobs,
     ];
@@ -119,6 +122,7 @@ impl RetentionTarget {
             Self::Tokens => "tokens",
             Self::Sessions => "sessions",
             Self::RequestKeys => "keys of requests",
+            Self::ApprovalRequests => "requests for approval",
             Self::Audit => "the audit",
             Self::Jobs => "jobs",
         }
@@ -236,6 +240,9 @@ pub async fn prune_batch(
         RetentionTarget::Tokens => others::tokens(store, days, limit, now).await,
         RetentionTarget::Sessions => others::sessions(store, days, limit, now).await,
         RetentionTarget::RequestKeys => others::request_keys(store, limit, now).await,
+        RetentionTarget::ApprovalRequests => {
+            others::approval_requests(store, days, limit, now).await
+        }
         RetentionTarget::Audit => audit::forget(store, terms.audit_days, limit, now).await,
         RetentionTarget::Jobs => jobs::remove(store, position, days, limit, now).await,
     }

@@ -1,17 +1,26 @@
 //! Sessions of people who have logged in. A row has the hash of a session's secret, never the secret.
 //!
-//! A session ends at a log-out, when it is unused for 12 hours, after 7 days, or with a change of its account.
+//! A session ends at a log-out, when it is unused for 12 hours, after 7 days, with a change of its account, or by an operator; that of a
+//! person whom an identity provider vouches for after 12 hours, since nobody says when the provider takes a role away.
+
+mod end_all;
+mod vouched;
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::access::{MAX_SESSIONS_PER_ACCOUNT, Role, SESSION_IDLE, SESSION_LIFETIME};
+use sexton_model::job_scope::JobScope;
 
 use crate::accounts::lock_if_unchanged;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
 use crate::operator::{AuditContext, record_jobless_action};
 use crate::tokens::HASH_BYTES;
+use crate::tokens::read_scope;
 use crate::{Now, Store, StoreError};
+
+pub use end_all::{SessionOwner, end_all};
+pub use vouched::{VouchedPerson, start_vouched};
 
 /// A session to be started.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +40,12 @@ pub struct AcceptedSession {
     pub name: String,
     /// Whether it is an account.
     pub is_account: bool,
+    /// Of a person, the settings of the provider by which it began; `None`: an account, or a session of an older version.
+    pub provider_hash: Option<Vec<u8>>,
     /// What it may do; `None`: a role of a newer version, which this one does not know.
     pub role: Option<Role>,
+    /// The jobs that it may change; `None`: all.
+    pub only_jobs: Option<JobScope>,
     /// When it ends in any case.
     pub expires_at: DateTime<Utc>,
     /// Whether it was not used within the last minute, as far as its row says.
@@ -107,7 +120,8 @@ pub async fn accept(
     let row = sqlx::query!(
         r#"-- accept_session
         SELECT coalesce(s.account, s.subject) AS "name!", s.account IS NOT NULL AS "is_account!", coalesce(a.role, s.role) AS "role!",
-               s.expires_at, s.last_used_at <= coalesce($2, now()) - interval '1 minute' AS "is_use_new!"
+               s.provider_hash, a.only_jobs AS "only_jobs?", s.expires_at,
+               s.last_used_at <= coalesce($2, now()) - interval '1 minute' AS "is_use_new!"
         FROM sexton.sessions s LEFT JOIN sexton.accounts a ON a.name = s.account
         WHERE s.secret_hash = $1 AND s.ended_at IS NULL AND s.expires_at > coalesce($2, now())
           AND s.last_used_at > coalesce($2, now()) - $3::bigint * interval '1 second' AND a.disabled_at IS NULL"#,
@@ -117,10 +131,13 @@ pub async fn accept(
     )
     .fetch_optional(store.with_timeout())
     .await?;
-    Ok(row.map(|row| AcceptedSession {
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(AcceptedSession {
         name: row.name,
         is_account: row.is_account,
+        provider_hash: row.provider_hash,
         role: Role::parse(&row.role),
+        only_jobs: read_scope(row.only_jobs)?,
         expires_at: row.expires_at,
         is_use_new: row.is_use_new,
     }))

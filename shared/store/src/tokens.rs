@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 use sexton_model::access::{MAX_TOKENS, Role};
+use sexton_model::job_scope::{Grant, JobScope};
 
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
@@ -23,6 +24,8 @@ pub struct Token {
     pub name: String,
     /// `viewer`, `operator`, `editor` or `admin`.
     pub role: String,
+    /// The jobs that it may change: `billing.*` or `team=billing`; null: all.
+    pub only_jobs: Option<String>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
     /// Who created it.
@@ -47,7 +50,7 @@ pub struct NewToken<'a> {
     /// SHA-256 of the secret.
     pub secret_hash: &'a [u8; HASH_BYTES],
     /// What it may do.
-    pub role: Role,
+    pub grant: &'a Grant,
     /// How long it is accepted, in milliseconds; `None`: until it is revoked.
     pub valid_ms: Option<i64>,
 }
@@ -70,6 +73,8 @@ pub struct AcceptedToken {
     pub name: String,
     /// What it may do; `None`: a role of a newer version, which this one does not know.
     pub role: Option<Role>,
+    /// The jobs that it may change; `None`: all.
+    pub only_jobs: Option<JobScope>,
     /// Whether it was not used within the last minute, as far as its row says.
     pub is_use_new: bool,
 }
@@ -99,18 +104,20 @@ pub async fn create(
     if valid >= i64::from(MAX_TOKENS) {
         return Ok(TokenCreation::TooMany);
     }
+    let only_jobs = token.grant.only_jobs.as_ref().map(ToString::to_string);
     let created = sqlx::query!(
         "-- create_token
-        INSERT INTO sexton.tokens (id, name, secret_hash, role, created_at, created_by, expires_at)
-        VALUES ($1, $2, $3, $4, $5::timestamptz, $6, $5::timestamptz + $7::bigint * interval '1 millisecond')
+        INSERT INTO sexton.tokens (id, name, secret_hash, role, created_at, created_by, expires_at, only_jobs)
+        VALUES ($1, $2, $3, $4, $5::timestamptz, $6, $5::timestamptz + $7::bigint * interval '1 millisecond', $8)
         ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING",
         token.id,
         token.name,
         token.secret_hash.as_slice(),
-        token.role.as_str(),
+        token.grant.role.as_str(),
         at,
         by.actor,
-        token.valid_ms
+        token.valid_ms,
+        only_jobs
     )
     .execute(WithTimeout(&mut *tx))
     .await?
@@ -118,8 +125,9 @@ pub async fn create(
     if created == 0 {
         return Ok(TokenCreation::NameTaken);
     }
-    let after =
-        json!({"id": token.id, "name": token.name, "role": token.role, "valid_ms": token.valid_ms});
+    let after = json!({
+        "id": token.id, "name": token.name, "role": token.grant.role, "only_jobs": only_jobs, "valid_ms": token.valid_ms,
+    });
     record_jobless_action(&mut tx, "create_token", (None, Some(after)), by, at).await?;
     commit(tx).await?;
     Ok(TokenCreation::Created)
@@ -134,7 +142,7 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<Token>, StoreError> {
     Ok(sqlx::query_as!(
         Token,
         "-- list_tokens
-        SELECT id, name, role, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by
+        SELECT id, name, role, only_jobs, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by
         FROM sexton.tokens
         ORDER BY revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false), revoked_at DESC NULLS FIRST, name LIMIT $1",
         limit
@@ -187,7 +195,7 @@ pub async fn accept(
 ) -> Result<Option<AcceptedToken>, StoreError> {
     let row = sqlx::query!(
         r#"-- accept_token
-        SELECT name, role, coalesce(last_used_at <= coalesce($3, now()) - interval '1 minute', true) AS "is_use_new!"
+        SELECT name, role, only_jobs, coalesce(last_used_at <= coalesce($3, now()) - interval '1 minute', true) AS "is_use_new!"
         FROM sexton.tokens
         WHERE id = $1 AND secret_hash = $2 AND revoked_at IS NULL
           AND (expires_at IS NULL OR expires_at > coalesce($3, now()))"#,
@@ -197,11 +205,22 @@ pub async fn accept(
     )
     .fetch_optional(store.with_timeout())
     .await?;
-    Ok(row.map(|row| AcceptedToken {
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(AcceptedToken {
         name: row.name,
         role: Role::parse(&row.role),
+        only_jobs: read_scope(row.only_jobs)?,
         is_use_new: row.is_use_new,
     }))
+}
+
+/// Reads the scope of a token or an account. One of a newer version must not become none.
+pub(crate) fn read_scope(text: Option<String>) -> Result<Option<JobScope>, StoreError> {
+    let place = "only_jobs";
+    let read = |text: String| {
+        text.parse().map_err(|_| StoreError::Inconsistent { place, value: text.clone() })
+    };
+    text.map(read).transpose()
 }
 
 /// Records that a token is used, to the minute, so that a busy one is not a row of many versions. A row that another transaction has

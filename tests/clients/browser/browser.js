@@ -68,10 +68,22 @@ async function open(browser, { width = 1440, scheme = "light", script = true, co
   return page;
 }
 
-// Fails if people could not use the page: by the rules of axe, for the width of its text, or because of a fault.
-async function check(page) {
+// Fails if people could not use the page: by the rules of axe, of which only some may be named, for the width of its text, or because of a
+// fault.
+async function check(page, rules) {
   const where = `${page.url()} at ${page.viewportSize().width} px`;
-  const result = await page.evaluate(`${axe}; axe.run()`);
+  if (await page.evaluate(() => typeof window.axe === "undefined")) await page.evaluate(`${axe}; undefined`);
+  const options = rules ? { runOnly: { type: "rule", values: rules } } : {};
+  const result = await page.evaluate((it) => window.axe.run(it), options);
+  await judge(page, where, result);
+}
+
+// As check, without the rules of axe.
+async function fits(page) {
+  await judge(page, `${page.url()} at ${page.viewportSize().width} px`, { violations: [] });
+}
+
+async function judge(page, where, result) {
   const violations = result.violations.map((it) => `${it.id}: ${it.help}: ${it.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
   const sideways = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (sideways > 0) violations.push(`the page scrolls sideways by ${sideways} px`);
@@ -79,9 +91,26 @@ async function check(page) {
   assert(page.faults.length === 0, `${where}:\n${page.faults.join("\n")}`);
 }
 
-async function picture(page, name) {
+// Opens an action's form, fills in the reason if one is given, and sends it.
+async function act(page, name, reason) {
+  const summary = page.locator("summary.button", { hasText: new RegExp(`^${name}$`) });
+  const action = page.locator("details.action", { has: summary });
+  await action.locator("summary.button").click();
+  if (reason) await action.getByLabel(/^Reason/).fill(reason);
+  await action.getByRole("button", { name, exact: true }).click();
+}
+
+async function logIn(page, account, password) {
+  await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
+  await page.getByLabel("Account").fill(account);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.locator(".who").waitFor();
+}
+
+async function picture(page, name, options = {}) {
   if (process.env.PICTURES) {
-    await page.screenshot({ path: path.join(process.env.PICTURES, `${name}.png`) });
+    await page.screenshot({ path: path.join(process.env.PICTURES, `${name}.png`), ...options });
   }
 }
 
@@ -89,4 +118,4 @@ function assert(condition, message) {
   if (!condition) throw new Error(message);
 }
 
-module.exports = { run, open, check, picture, assert };
+module.exports = { run, open, check, fits, act, logIn, picture, assert };

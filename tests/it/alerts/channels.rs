@@ -82,6 +82,15 @@ async fn lists_show_what_waits_and_what_is_parked() {
     assert!(text.contains("billing.run") && text.contains("no disk"), "{text}");
     let none = f.command(&["alerts", "notifications", "--state", "sent"]).await.expect(0).text();
     assert!(none.contains("no such notification"), "{none}");
+    f.opened("billing.other", "ops", 1).await;
+    f.sql("UPDATE sexton.notifications SET state = 'parked', finished_at = now()").await;
+    let text = f.command(&["alerts", "notifications", "--limit", "1"]).await.expect(0).text();
+    let (_, cursor) = text.trim_end().split_once("add --cursor ").unwrap();
+    assert!(text.contains("billing.other") && !text.contains("billing.run"), "{text}");
+    let next = ["alerts", "notifications", "--limit", "1", "--cursor", cursor];
+    let text = f.command(&next).await.expect(0).text();
+    assert!(text.contains("billing.run") && !text.contains("--cursor"), "{text}");
+    f.sql("DELETE FROM sexton.notifications WHERE created_at > (SELECT min(created_at) FROM sexton.notifications)").await;
     f.command(&["alerts", "notifications", "--channel", "absent"]).await.expect(3);
     f.command(&["alerts", "requeue", "--channel", "ops"]).await.expect(2);
     f.command(&["alerts", "requeue", "--channel", "ops", "--all-parked"]).await.expect(0);

@@ -8,6 +8,7 @@ use sexton_server::api::description;
 use sexton_tests::openapi_changes::breaking_changes;
 
 use super::Fixture;
+use crate::console::REQUIRED;
 
 /// Relative to the tests' folder.
 const FILE: &str = "../server/openapi.json";
@@ -71,7 +72,7 @@ async fn script(name: &str, arguments: &[&str]) -> Option<String> {
     });
     let output = running.await.unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.code() == Some(77) {
+    if output.status.code() == Some(77) && std::env::var_os(REQUIRED).is_none() {
         sexton_tests::untested::report_untested(&format!("the description of the API: {printed}"));
         return None;
     }

@@ -22,7 +22,9 @@ async fn lists_are_those_of_the_command_line_page_by_page() {
         (&json!([all["items"][2]]), &Value::Null)
     );
     let path = format!("/jobs?limit=2&contains=s&cursor={cursor}");
-    assert_eq!(f.get(&token, &path).await.header("link"), None, "it is the last page");
+    let back = "<?limit=2&contains=s>; rel=\"first\"";
+    assert_eq!(f.get(&token, &path).await.header("link"), Some(back), "it is the last page");
+    assert_eq!(f.get(&token, "/jobs").await.header("link"), None, "it is the only one");
     let shown = f.get(&token, "/jobs/shop.charge").await.expect(200);
     assert_eq!(shown, f.console.json(&["jobs", "show", "shop.charge"]).await);
     let missing = f.get(&token, "/jobs/shop.charg").await.expect(404);

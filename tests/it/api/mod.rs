@@ -2,37 +2,51 @@
 
 mod access;
 mod accounts;
+mod alerts;
+mod approvals;
+mod approved;
+mod audit;
 mod base_path;
 mod bulks;
+mod checks;
+mod copied;
 mod description;
 mod edits;
+mod enqueue_each;
 mod failures;
 mod idempotency;
 mod job_definitions;
 mod job_files;
 mod jobs;
 mod limits;
+mod lock_keys;
+mod oidc;
 mod operations;
+mod page_actions;
 mod platform;
 mod problems;
 mod proxies;
+mod repairs;
+mod scopes;
 mod sessions;
 mod set_up;
+mod slow;
 mod tokens;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use sexton_model::access::Role;
-use sexton_server::access::{Backend, Stores};
+use sexton_server::access::{self as server_access, Backend, Stores};
 use sexton_server::api::examination::Examiner;
 use sexton_server::base_path::below;
 use sexton_server::events::Hub;
 use sexton_server::{api, pages};
 use sexton_service::http_server::{Limits, accept};
-use sexton_service::settings::ConsoleSettings;
+use sexton_service::settings::{ConsoleSettings, ServerSettings};
 use sexton_store::{Store, StoreOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -44,6 +58,7 @@ const LIMITS: Limits = Limits {
     connections: 100,
     head: Duration::from_secs(10),
     head_bytes: 16 * 1024,
+    stalled: Duration::from_secs(30),
     connection: Duration::from_mins(10),
     last_answer: Duration::from_mins(1),
     keep_alive: true,
@@ -58,7 +73,7 @@ fn log_in_body(name: &str, password: &str) -> String {
 
 /// A server, and the command line on the same database.
 pub(crate) struct Fixture {
-    pub(crate) console: Console,
+    pub(crate) console: Arc<Console>,
     backend: Backend,
     address: SocketAddr,
     _stop: DropGuard,
@@ -79,7 +94,7 @@ impl Answer {
     }
 
     /// The value of a header.
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
             .into_iter()
@@ -108,6 +123,17 @@ impl Fixture {
         Self::with(|backend| backend.with_local_role(local_role)).await
     }
 
+    /// Serves on a database without any job.
+    pub(crate) async fn without_jobs(local_role: Role) -> Self {
+        let console = Arc::new(Console::new().await);
+        Self::serve(console, |backend| backend.with_local_role(Some(local_role))).await
+    }
+
+    /// Opens the set-up of the first account.
+    pub(crate) async fn open_set_up(&self) {
+        server_access::set_up::open(&self.backend).await.unwrap().expect("there is no account yet");
+    }
+
     /// Serves below a path.
     pub(crate) async fn below(base_path: &str) -> Self {
         Self::with(|backend| backend.under(base_path)).await
@@ -115,7 +141,27 @@ impl Fixture {
 
     /// Serves with what `change` sets.
     async fn with(change: impl FnOnce(Backend) -> Backend) -> Self {
-        let console = Console::with_jobs().await;
+        Self::serve(Arc::new(Console::with_jobs().await), change).await
+    }
+
+    /// Serves on the database of another server.
+    async fn beside(other: &Self, change: impl FnOnce(Backend) -> Backend) -> Self {
+        Self::serve(Arc::clone(&other.console), change).await
+    }
+
+    /// As [`Self::with`], for what depends on the address.
+    async fn with_address(change: impl FnOnce(Backend, SocketAddr) -> Backend) -> Self {
+        Self::serve_at(Arc::new(Console::with_jobs().await), change).await
+    }
+
+    async fn serve(console: Arc<Console>, change: impl FnOnce(Backend) -> Backend) -> Self {
+        Self::serve_at(console, |backend, _| change(backend)).await
+    }
+
+    async fn serve_at(
+        console: Arc<Console>,
+        change: impl FnOnce(Backend, SocketAddr) -> Backend,
+    ) -> Self {
         let open = |read_timeout| {
             let mut options = StoreOptions::new(console.url(), "api");
             options.read_timeout = read_timeout;
@@ -123,11 +169,13 @@ impl Fixture {
         };
         let short = Some(Duration::from_secs(2));
         let stores = Stores { callers: open(short), reads: open(short), writes: open(None) };
-        let backend = change(Backend::new(stores).on("host"));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let backend = change(Backend::new(stores).on("host"), address);
         let stop = CancellationToken::new();
         let variables = [("DATABASE_URL".to_owned(), console.url().to_owned())];
+        let settings = ServerSettings::from_env(variables.clone()).unwrap();
+        let backend = backend.showing(&settings.effective);
         let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
         let hub = Hub::new(stop.clone());
         tokio::spawn(hub.clone().run(open(short)));
@@ -198,7 +246,7 @@ impl Fixture {
     }
 
     /// Logs in, as a program on this machine would.
-    async fn log_in(&self, name: &str, password: &str) -> Answer {
+    pub(crate) async fn log_in(&self, name: &str, password: &str) -> Answer {
         let headers = [LOCAL_HOST, "Content-Type: application/json"];
         self.send("POST", "/session", &headers, &log_in_body(name, password)).await
     }
@@ -245,12 +293,26 @@ async fn send_to_address(
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let body = match body {
         "" => Value::Null,
-        page if page.starts_with('<') => Value::String(page.to_owned()),
+        text if text.starts_with('<') || !is_json(head) => Value::String(text.to_owned()),
         body => serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")),
     };
     Answer {
         status: head.split(' ').nth(1).unwrap().parse().unwrap(),
         head: head.replace("\r\n", "\n"),
         body,
+    }
+}
+
+/// Whether the head of an answer announces one document of JSON, as it does unless it names another type.
+fn is_json(head: &str) -> bool {
+    !["application/x-ndjson", "application/octet-stream"].iter().any(|it| head.contains(it))
+}
+
+/// Waits until the condition holds.
+async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !condition().await {
+        assert!(tokio::time::Instant::now() < deadline, "not within 30 s: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -48,6 +48,26 @@ async fn documents_about_what_will_happen_are_those_of_the_command_line() {
 }
 
 #[tokio::test]
+async fn the_effects_of_clock_changes_are_those_of_the_command_line() {
+    let f = Fixture::new().await;
+    let token = f.token("ed", "editor").await;
+    let job = json!({"name": "billing.nightly", "task": "report", "schedule": "30 2 * * *", "timezone": "Europe/Berlin"});
+    f.ask(&token, "POST", "/jobs", &job.to_string()).await.expect(201);
+    let from = "2030-01-01T00:00:00Z";
+    let path = format!("/jobs/billing.nightly/clock-changes?from={from}");
+    let answer = f.get(&token, &path).await.expect(200);
+    let preview = ["jobs", "preview", "billing.nightly", "--from", from];
+    let mut expected = f.console.json(&preview).await;
+    for row in expected["anomalies"].as_array_mut().unwrap() {
+        row.as_object_mut().unwrap().remove("job_name");
+    }
+    assert_eq!(answer["anomalies"], expected["anomalies"]);
+    assert_eq!((&answer["from"], &answer["until"]), (&expected["from"], &expected["until"]));
+    assert_eq!(answer["anomalies"][0]["kind"], "moved", "{answer}");
+    f.get(&token, "/jobs/no.such/clock-changes").await.expect(404);
+}
+
+#[tokio::test]
 async fn the_state_and_the_findings_say_that_no_broker_is_named() {
     let f = Fixture::new().await;
     let token = f.token("watch", "viewer").await;
@@ -162,6 +182,20 @@ async fn firings_that_are_set_aside_and_unknown_messages_are_decided() {
     assert_eq!(shown, f.console.json(&["unknown", "show", "abab"]).await);
     assert!(shown["masked"] == true && !shown.to_string().contains("hunter2"), "{shown}");
     let path = |action: &str| format!("/unknown-messages/{digest}/{action}");
+    f.get(&token, &path("body")).await.expect(403);
+    let admin = f.token("root", "admin").await;
+    let sent = f.get(&admin, &path("body")).await;
+    assert!(sent.has("content-type: application/octet-stream"), "{}", sent.head);
+    assert!(sent.has("content-disposition: attachment"), "{}", sent.head);
+    assert_eq!(sent.expect(200), json!(std::str::from_utf8(body).unwrap()), "nothing is masked");
+    let cut = "UPDATE sexton.unknown_messages SET body_bytes = body_bytes + 1";
+    sqlx::query(cut).execute(f.console.store().pool()).await.unwrap();
+    let refused = f.get(&admin, &path("body")).await.expect(409);
+    assert_eq!(refused["code"], "conflict", "{refused}");
+    f.get(&admin, &path("body?cut=true")).await.expect(200);
+    let whole = "UPDATE sexton.unknown_messages SET body_bytes = body_bytes - 1";
+    sqlx::query(whole).execute(f.console.store().pool()).await.unwrap();
+    f.get(&admin, "/unknown-messages/ffff/body").await.expect(404);
     post(&path("discard"), json!({})).await.expect(400);
     let discarded = post(&path("discard"), json!({"reason": "a test"})).await.expect(200);
     assert_eq!(discarded, json!({"id": digest, "next": "discard"}));

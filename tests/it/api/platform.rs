@@ -1,23 +1,25 @@
 //! Groups, bulks, incidents, monitors, checks, workers, flows and the audit.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Fixture;
 
 #[tokio::test]
 async fn each_document_is_that_of_the_command_line() {
     let f = Fixture::new().await;
-    let token = f.token("watch", "viewer").await;
+    let token = f.token("ann", "operator").await;
     let (one, two) = (f.console.failed().await, f.console.failed().await);
     let checks = f
         .console
         .file("checks.toml", "[[check]]\nname = \"backup\"\nevery = \"1h\"\ngrace = \"10m\"\n");
     f.console.run(&["checks", "apply", "-f", &checks]).await.expect(0);
     sexton_store::operator::chain::seal(f.console.store(), 2).await.unwrap();
-    let pairs: [(&str, &[&str]); 9] = [
+    let pairs: [(&str, &[&str]); 10] = [
         ("/failure-groups", &["groups", "list"]),
         ("/bulks", &["bulks", "list"]),
         ("/incidents?all=true", &["incidents", "list", "--all"]),
+        ("/notifications", &["alerts", "notifications"]),
         ("/monitors", &["monitors", "list"]),
         ("/checks", &["checks", "list"]),
         ("/checks/backup", &["checks", "show", "backup"]),
@@ -31,6 +33,28 @@ async fn each_document_is_that_of_the_command_line() {
     for (path, command) in pairs {
         let answer = f.get(&token, path).await.expect(200);
         assert_eq!(answer, f.console.json(command).await, "{path}");
+    }
+    // Who may only look could report for the job with the address of its check.
+    let watch = f.token("watch", "viewer").await;
+    let seen = f.get(&watch, "/checks").await.expect(200);
+    let check = &seen["items"][0];
+    assert_eq!((&check["name"], &check["id"]), (&json!("backup"), &json!(Uuid::nil())));
+    let seen = f.get(&watch, "/checks/backup").await.expect(200);
+    assert_eq!(seen["check"]["id"], json!(Uuid::nil()));
+    f.console.incident("backup", "high", "open", 60).await;
+    let subject = "UPDATE sexton.incidents SET subject_kind = 'check',
+            subject = (SELECT id::text FROM sexton.checks WHERE name = 'backup')
+        WHERE name = 'backup' RETURNING id";
+    let check: Uuid =
+        sqlx::query_scalar(subject).fetch_one(f.console.store().pool()).await.unwrap();
+    for path in ["/incidents?all=true".to_owned(), format!("/incidents/{check}")] {
+        let (mine, seen) =
+            (f.get(&token, &path).await.expect(200), f.get(&watch, &path).await.expect(200));
+        let of = |answer: &Value| {
+            answer.pointer("/items/0/subject").or(answer.get("subject")).cloned().unwrap()
+        };
+        assert_eq!(of(&seen), "backup", "{path}");
+        assert!(of(&mine).as_str().unwrap().parse::<Uuid>().is_ok(), "{path}: {mine}");
     }
     let actions = f.get(&token, "/audit?action=trigger").await.expect(200);
     let ids: Vec<_> =

@@ -166,6 +166,7 @@ async fn repeated_backfills_run_each_missing_firing_once() {
     assert_eq!(
         keys(&done),
         [
+            "approval",
             "dry_run",
             "firings",
             "firings_are_all",
@@ -318,7 +319,7 @@ async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
         .execute(console.db.pool())
         .await
         .unwrap();
-    let pruned = backfill(&allowed).await.expect(1);
+    let pruned = backfill(&allowed).await.expect(2);
     assert!(pruned.stderr.contains("2026-01-05 12:00:00"), "{}", pruned.stderr);
     assert_eq!(console.rows("SELECT count(*) FROM sexton.executions").await, 0);
     let unknown = console.explained("2026-01-04T23:00:00Z").await;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 mod applying;
+mod approvals;
 mod audit;
 mod bench;
 mod bulks;
@@ -83,7 +84,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// The one document on standard output.
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
     }
@@ -143,7 +144,7 @@ impl Console {
     }
 
     /// The rows of a list's page.
-    async fn items(&self, args: &[&str]) -> Value {
+    pub(crate) async fn items(&self, args: &[&str]) -> Value {
         let mut page = self.json(args).await;
         assert_eq!(keys(&page), ["items", "next_cursor"], "{args:?}");
         page["items"].take()
@@ -154,7 +155,7 @@ impl Console {
         run(args, &[&variables, env].concat(), input).await
     }
 
-    async fn trigger(&self, job: &str) -> ExecutionId {
+    pub(crate) async fn trigger(&self, job: &str) -> ExecutionId {
         let answer = self.json(&["jobs", "trigger", job]).await;
         answer["id"].as_str().unwrap().parse().unwrap()
     }

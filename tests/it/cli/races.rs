@@ -2,6 +2,7 @@
 
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Schedule};
+use sexton_store::edits::{self, AfterEdit, Edit};
 use sexton_store::jobs::{Apply, apply};
 use sexton_store::operator::{self, AuditContext, OperatorError};
 use sexton_store::trigger::{Trigger, trigger};
@@ -124,16 +125,10 @@ async fn the_second_of_two_concurrent_edits_does_not_overwrite_the_first() {
     let other = console.db.other_store().unwrap();
     let seen = serde_json::json!({"customer": 4891});
     let (one, two) = (serde_json::json!({"customer": 1}), serde_json::json!({"customer": 2}));
-    let edit = |params| operator::Edit {
-        seen: &seen,
-        params,
-        pool: None,
-        requeue: false,
-        unverified: false,
-    };
+    let edit = |params| Edit { seen: &seen, params, pool: None, then: AfterEdit::Stay };
     let (a, b) = tokio::join!(
-        operator::edit(console.store(), id, second(), edit(&one), BY, None),
-        operator::edit(&other, id, second(), edit(&two), BY, None)
+        edits::edit(console.store(), id, second(), edit(&one), None, BY, None),
+        edits::edit(&other, id, second(), edit(&two), None, BY, None)
     );
     assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
     let lost = a.err().or(b.err()).unwrap();

@@ -1,19 +1,28 @@
-//! The console in a real browser.
+//! The console: in a real browser, and what its pages and forms answer.
 
 mod away;
 mod base_path;
+pub(crate) mod fixture;
 mod following;
+mod heat;
 mod hostile;
 mod live;
+mod office;
+mod people;
 mod play;
+mod roles;
+pub(crate) mod routes;
+mod settings;
+mod slow_phone;
 mod stories;
+mod work;
 
 use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// Set where a browser must be had, so that no test passes without one.
-const REQUIRED: &str = "BROWSER_REQUIRED";
+/// Set where a browser, and what else comes from npm and PyPI, must be had, so that no test passes without.
+pub(crate) const REQUIRED: &str = "BROWSER_REQUIRED";
 
 /// Runs a story of `clients/browser`, and returns what it printed; `None`: no browser can be had here.
 pub(crate) async fn story(name: &str, arguments: &[&str]) -> Option<String> {

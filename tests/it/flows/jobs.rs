@@ -98,6 +98,7 @@ async fn a_firing_a_trigger_a_backfill_and_an_enqueue_begin_the_flow_and_a_skipp
     let minute =
         clock::now().duration_trunc(TimeDelta::minutes(1)).unwrap() - TimeDelta::minutes(5);
     let range = Backfill {
+        approved: None,
         job: "etl.extract",
         from: minute,
         to: minute,

@@ -40,8 +40,12 @@ const RUNS: &str =
                                        ended timestamptz NOT NULL)";
 
 /// Pairs of works of one lock whose times overlap.
+///
+/// A work without a confirmed moment does not count: the row that a process sent before it was killed may be inserted, with
+/// that time, when the next holder works already.
 const OVERLAPS: &str = "SELECT count(*) FROM runs a JOIN runs b ON a.lock = b.lock AND a.id < b.id
-                        AND a.began < b.confirmed AND b.began < a.confirmed";
+                        AND a.began < b.confirmed AND b.began < a.confirmed
+                        AND a.began < a.confirmed AND b.began < b.confirmed";
 
 /// A database with the platform's schema, and no program.
 struct Fixture {

@@ -7,7 +7,7 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::verify_task::VerifyAnswer;
 use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_store::bulk::{self, MAX_ACTIVE_BULKS, NewBulk};
-use sexton_store::operator::{Edit, edit};
+use sexton_store::edits::{AfterEdit, Edit, edit};
 
 use super::{BY, Fixture, now};
 
@@ -49,10 +49,9 @@ async fn edited(f: &Fixture, id: ExecutionId) {
         .await
         .unwrap();
     let params = json!({"customer": 2});
-    let change =
-        Edit { seen: &seen, params: &params, pool: None, requeue: false, unverified: false };
+    let change = Edit { seen: &seen, params: &params, pool: None, then: AfterEdit::Stay };
     let attempt = AttemptNumber::new(2).unwrap();
-    edit(f.store(), id, attempt, change, BY, now(2_001)).await.unwrap();
+    edit(f.store(), id, attempt, change, None, BY, now(2_001)).await.unwrap();
 }
 
 #[tokio::test]

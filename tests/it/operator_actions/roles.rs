@@ -3,6 +3,7 @@
 //! Roles belong to a server, so these tests have servers of their own.
 
 use sexton_model::access::Role;
+use sexton_model::job_scope::ScopeChange;
 use sexton_servers::{PostgresOptions, PostgresServer};
 use sexton_store::Store;
 use sexton_store::accounts::{self, AccountChange, AccountCreation, ChangeOutcome, NewAccount};
@@ -53,6 +54,7 @@ const MATRIX: &[(&str, [bool; 6])] = &[
     ("SELECT password_hash FROM sexton.accounts", [true, true, false, false, false, false]),
     ("UPDATE sexton.accounts SET password_hash = '$argon2id$'", [true, true, true, false, false, false]),
     ("DELETE FROM sexton.accounts", [true, true, false, false, false, false]),
+    ("SELECT provider_hash FROM sexton.sessions", [true, true, true, false, true, false]),
     ("UPDATE sexton.sessions SET ended_at = now()", [true, true, true, false, false, false]),
     (
         "INSERT INTO sexton.sessions (secret_hash, subject, role, created_at, last_used_at, expires_at)
@@ -61,6 +63,12 @@ const MATRIX: &[(&str, [bool; 6])] = &[
     ),
     ("SELECT body FROM sexton.request_keys", [true, true, true, false, true, false]),
     ("DELETE FROM sexton.request_keys", [true, true, false, false, false, false]),
+    ("DELETE FROM sexton.approval_rules", [true, true, true, false, false, false]),
+    ("SELECT proposal FROM sexton.approval_requests", [true, true, true, false, true, false]),
+    ("UPDATE sexton.approval_requests SET state = state", [true, true, true, false, false, false]),
+    ("DELETE FROM sexton.approval_requests", [true, true, false, false, false, false]),
+    ("UPDATE sexton.approvals SET actor = actor", [true, true, false, false, false, false]),
+    ("DELETE FROM sexton.approvals", [true, true, false, false, false, false]),
     ("DELETE FROM sexton.pings", [true, true, false, false, false, false]),
     ("DELETE FROM sexton.ping_endpoint", [true, true, false, false, false, false]),
     ("UPDATE sexton.incidents SET state = state", [true, true, true, false, false, false]),
@@ -216,12 +224,15 @@ async fn an_operator_of_the_database_manages_accounts_and_reads_no_hash_of_a_pas
     let store = open(&as_login(db.url(), "ann"));
     let by = AuditContext { actor: "ann", reason: None };
     let hash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA";
-    let account = NewAccount { name: "bob", password_hash: hash, role: Role::Viewer };
+    let grant = &Role::Viewer.into();
+    let account = NewAccount { name: "bob", password_hash: hash, grant };
     let created = accounts::create(&store, &account, by, None).await.unwrap();
     assert_eq!(created, AccountCreation::Created);
-    for change in
-        [AccountChange::Role(Role::Admin), AccountChange::Password(hash), AccountChange::Disable]
-    {
+    for change in [
+        AccountChange::Role(Role::Admin, &ScopeChange::Keep),
+        AccountChange::Password(hash),
+        AccountChange::Disable,
+    ] {
         let outcome = accounts::change(&store, "bob", change, by, None).await.unwrap();
         assert_eq!(outcome, ChangeOutcome::Changed { ended_sessions: 0 }, "{change:?}");
     }

@@ -30,6 +30,7 @@ mod pools;
 mod retries;
 mod shared_database;
 mod sql;
+mod stopped_server;
 mod verification;
 
 use std::time::Duration;

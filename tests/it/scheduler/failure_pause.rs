@@ -92,6 +92,7 @@ async fn a_failure_pause_leaves_the_other_jobs_of_the_batch_firing() {
 
 fn last_hour(to: i64) -> Backfill<'static> {
     Backfill {
+        approved: None,
         job: "the.job",
         from: at(to - 3_600),
         to: at(to),

@@ -64,6 +64,7 @@ async fn a_firing_whose_row_is_gone_is_counted_until_a_backfill() {
     assert_eq!(known(&f, 1_000).await, 1, "it is remembered");
 
     let request = Backfill {
+        approved: None,
         job: "a.b",
         from: at(299),
         to: at(301),

@@ -93,6 +93,7 @@ async fn firings_that_are_caught_up_or_backfilled_each_know_the_one_before() {
     assert_eq!(f.planner().0.run_once(now(2 * days)).await.unwrap().claimed, 3);
     let fresh = || ExecutionId::new(Uuid::now_v7());
     let range = Backfill {
+        approved: None,
         job: "etl.day",
         from: at(-2 * days),
         to: at(-days),

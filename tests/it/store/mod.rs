@@ -9,6 +9,7 @@ mod heartbeats;
 mod incident_reports;
 mod late_ends;
 mod leases;
+mod lists;
 mod lost_answers;
 mod migrating;
 mod opens;

@@ -7,7 +7,6 @@ use serde_json::Value;
 use sexton_model::execution_filter::ExecutionFilter;
 use sexton_model::id::JobId;
 use sexton_model::state::State;
-use sexton_store::StoreError;
 use sexton_store::executions::{self, ExecutionPosition, MAX_WALKED_EXECUTIONS as WALK, list};
 use sexton_store::failures::aggregate;
 use sexton_store::parked_messages::{FailedCounts, count_failed};
@@ -18,12 +17,11 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Postgres, Row as _};
 use uuid::Uuid;
 
-use super::{Fixture, at};
-
 const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked_messages/counts.sql");
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/tickets/waiters/look.sql");
 const READ_RUNNING: &str = include_str!("../../../shared/store/src/attempts/running/page.sql");
+const RECENT_STATES: &str = include_str!("../../../shared/store/src/jobs/recent_states.sql");
 const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
@@ -110,6 +108,19 @@ async fn the_last_executions_of_jobs_that_never_ran_are_not_searched_in_the_hist
     let jobs = ordinary_history(&db).await;
     // Each job: what the index finds, and a row that ends its group.
     assert_reads_few(&db, LAST_EXECUTIONS, 500.0, &|query| query.bind(jobs.clone())).await;
+}
+
+#[tokio::test]
+async fn the_states_of_the_last_executions_of_jobs_are_read_from_no_more_than_these() {
+    let db = TestDatabase::create().await.unwrap();
+    let jobs = ordinary_history(&db).await;
+    let bind: Bind<'_> = &|query| query.bind(jobs.clone()).bind(30_i64);
+    assert_reads_few(&db, RECENT_STATES, 500.0, bind).await;
+    let newest = "UPDATE sexton.executions SET state = 'cancelled' WHERE execution_key = $1";
+    sqlx::query(newest).bind(HISTORY.to_string()).execute(db.pool()).await.unwrap();
+    let states = sexton_store::jobs::list_recent_states(db.store(), &jobs, 3).await.unwrap();
+    let words = ["succeeded", "succeeded", "cancelled"].map(str::to_owned);
+    assert_eq!(states, [(jobs[0], words.to_vec())], "the others never ran");
 }
 
 #[tokio::test]
@@ -282,44 +293,7 @@ async fn a_query_for_waiting_executions_does_not_read_the_history() {
     }
 }
 
-#[tokio::test]
-async fn a_page_continues_after_the_previous_one_even_if_that_row_is_gone() {
-    let fixture = Fixture::new().await;
-    let job = fixture.job;
-    let mut ids = Vec::new();
-    for hour in 0..4 {
-        let execution = NewExecution::new(job, State::Succeeded, at(hour * 3_600));
-        ids.push(execution.insert(fixture.db.pool()).await.unwrap().get());
-    }
-    sqlx::query("DELETE FROM sexton.executions WHERE id = $1")
-        .bind(ids[2])
-        .execute(fixture.db.pool())
-        .await
-        .unwrap();
-    for filter in [of(job.get()), ExecutionFilter::default()] {
-        let after = ExecutionPosition { claimed_at: at(2 * 3_600), id: ids[2] };
-        let page = list(fixture.store(), &filter, Some(after), 10, WALK).await.unwrap();
-        let found: Vec<Uuid> = page.executions.iter().map(|row| row.id).collect();
-        assert_eq!(found, [ids[1], ids[0]]);
-    }
-}
-
-#[tokio::test]
-async fn a_slow_query_is_distinguished_from_an_unreachable_database() {
-    let db = TestDatabase::create().await.unwrap();
-    let mut connection = db.pool().acquire().await.unwrap();
-    sqlx::query("SET statement_timeout = 10").execute(&mut *connection).await.unwrap();
-    let slow = sqlx::query("SELECT pg_sleep(60)").execute(&mut *connection).await;
-    let error = StoreError::from(slow.unwrap_err());
-    assert!(matches!(error, StoreError::TooSlow(_)), "{error:?}");
-    assert!(error.is_transient());
-    let text = error.to_string();
-    assert!(text.contains("--job") && !text.contains("does not answer"), "{text}");
-    // What is set on a connection must not go back to the pool with it.
-    connection.close().await.unwrap();
-}
-
-fn of(job: Uuid) -> ExecutionFilter {
+pub(super) fn of(job: Uuid) -> ExecutionFilter {
     ExecutionFilter { job: Some(JobId::new(job)), ..ExecutionFilter::default() }
 }
 

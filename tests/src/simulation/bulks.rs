@@ -18,7 +18,7 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
 use sexton_model::verify_task::VerifyAnswer;
 use sexton_store::bulk::{self, BulkSelector as Whom, ControlError, NewBulk};
-use sexton_store::operator;
+use sexton_store::edits::{self, AfterEdit, Edit};
 
 use super::broker::pick;
 use super::case::Simulation;
@@ -250,10 +250,10 @@ impl Simulation<'_> {
         };
         let seen = serde_json::from_str(&row.params).unwrap_or_default();
         let params = json!({"a": self.applied()});
-        let edit =
-            operator::Edit { seen: &seen, params: &params, pool: None, requeue, unverified: true };
+        let then = if requeue { AfterEdit::Requeue { unverified: true } } else { AfterEdit::Stay };
+        let edit = Edit { seen: &seen, params: &params, pool: None, then };
         self.notes.person = requeue.then_some((row.id, sexton_model::state::Cause::Requeue));
-        operator::edit(self.writes(), row.id, row.attempt, edit, BY, Some(self.now)).await?;
+        edits::edit(self.writes(), row.id, row.attempt, edit, None, BY, Some(self.now)).await?;
         self.ledger.record_action(row.id);
         if requeue {
             self.ledger.record_action(row.id);

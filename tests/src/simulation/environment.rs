@@ -193,6 +193,7 @@ impl Simulation<'_> {
             return Ok(());
         }
         let request = Backfill {
+            approved: None,
             job: name,
             from,
             to,

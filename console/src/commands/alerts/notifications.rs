@@ -2,10 +2,13 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use sexton_model::notification::NotificationState;
 use sexton_operations::alerts;
-use sexton_store::alerts::list::MAX_LISTED;
+use sexton_operations::paging::Page;
+use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, ago};
 
@@ -22,13 +25,13 @@ enum State {
     Dropped,
 }
 
-impl State {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Sent => "sent",
-            Self::Parked => "parked",
-            Self::Dropped => "dropped",
+impl From<State> for NotificationState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Pending => Self::Pending,
+            State::Sent => Self::Sent,
+            State::Parked => Self::Parked,
+            State::Dropped => Self::Dropped,
         }
     }
 }
@@ -42,9 +45,8 @@ pub struct Notifications {
     /// Only to this channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// How many at most
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=MAX_LISTED))]
-    limit: i64,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// Which parked notifications to try again.
@@ -52,7 +54,7 @@ pub struct Notifications {
 pub struct Requeue {
     /// Ids of parked notifications
     #[arg(required_unless_present = "channel", conflicts_with = "channel")]
-    ids: Vec<String>,
+    ids: Vec<Uuid>,
     /// All that are parked of this channel
     #[arg(long, value_name = "NAME", requires = "all_parked")]
     channel: Option<String>,
@@ -66,18 +68,20 @@ pub struct Requeue {
 
 pub(super) async fn list(arguments: &Notifications, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let (state, channel) = (arguments.state.map(State::as_str), arguments.channel.as_deref());
-    let listed = alerts::notifications(&store, state, channel, arguments.limit).await?;
+    let (state, channel) = (arguments.state.map(Into::into), arguments.channel.as_deref());
+    let PageOptions { limit, cursor } = &arguments.page;
+    let page = alerts::notifications(&store, state, channel, cursor.as_deref(), *limit).await?;
     if session.out.is_json() {
-        return session.out.document(&json!({"notifications": listed}));
+        return session.out.document(&page);
     }
-    if listed.is_empty() {
+    let Page { items, next_cursor } = page;
+    if items.is_empty() {
         return session.out.print("There is no such notification.");
     }
     let now = session.now(&store).await?;
     let headings = ["ID", "CHANNEL", "KIND", "ABOUT", "STATE", "TRIES", "WRITTEN", "ERROR"];
     let mut table = Table::new(&headings).unclipped(0);
-    for one in &listed {
+    for one in &items {
         let tone = match one.state.as_str() {
             "sent" => Tone::Good,
             "pending" => Tone::Busy,
@@ -96,7 +100,8 @@ pub(super) async fn list(arguments: &Notifications, session: &Session) -> Result
             text(&one.last_error),
         ]);
     }
-    session.out.table(table)
+    session.out.table(table)?;
+    render_next(next_cursor.as_ref(), session)
 }
 
 pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<(), Failure> {

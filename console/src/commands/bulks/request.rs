@@ -7,14 +7,18 @@ use clap::Args;
 use serde_json::json;
 use sexton_model::bulk::BulkKind;
 use sexton_model::rate::Rate;
+use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
+use sexton_operations::approvals::rules;
 use sexton_operations::bulks::request::{BulkAction, BulkPreview, Verifier};
 use sexton_operations::bulks::verify::{Verification, verify_all};
+use sexton_operations::error::OperationError;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::bulk::{MAX_PREVIEW_EXECUTIONS, Preview};
 use tokio::signal::unix::SignalKind;
 
 use super::watch;
+use crate::commands::approvals::report_waiting;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::muted::describe_muted;
@@ -54,22 +58,28 @@ pub(in crate::commands) async fn request_bulk(
     session: &Session,
 ) -> Result<(), Failure> {
     let counts = &bulk.counts;
+    let demand = bulk.demand(store, action).await?;
+    let demand = demand.as_ref();
     if options.dry_run {
         if session.out.is_json() {
-            return session.out.document(&json!({"preview": counts, "bulk": null}));
+            let document = json!({"preview": counts, "bulk": null, "approval": demand});
+            return session.out.document(&document);
         }
-        return render_preview(counts, action, session)
+        return render_preview(counts, action, demand, session)
             .and_then(|()| session.out.print("Nothing was done."));
     }
     bulk.check()?;
     if !options.yes && !session.out.is_json() {
-        render_preview(counts, action, session)?;
+        render_preview(counts, action, demand, session)?;
     } else if let Some(text) = describe_muted(&counts.muted) {
         // Nobody sees a preview then.
         session.out.note(&text);
     }
     confirm(&format!("{} will be {}", describe_count(counts), action.kind.done()), options.yes)?;
-    let id = bulk.create(store, action, &session.actor).await?;
+    let id = match bulk.create(store, action, &session.actor).await? {
+        Outcome::Done(id) => id,
+        Outcome::Waits(request) => return report_waiting(&request, session),
+    };
     fault::point("console.bulk_created");
     let mut detach = options.detach;
     if let Verifier::Command(command) = action.verify {
@@ -77,6 +87,20 @@ pub(in crate::commands) async fn request_bulk(
         detach |= verify_until_interrupted(store, Verification { id, command, by }).await?;
     }
     watch::follow(store, id, detach, session).await
+}
+
+/// Returns the bulk of executions that are given one by one, if a rule demands the approval of others for it: then one request waits, and not one for
+/// each.
+pub(in crate::commands) async fn ruled_bulk(
+    store: &Store,
+    action: BulkAction<'_>,
+    bulk: impl Future<Output = Result<BulkPreview, OperationError>>,
+) -> Result<Option<BulkPreview>, Failure> {
+    if rules::list(store).await?.is_empty() {
+        return Ok(None);
+    }
+    let bulk = bulk.await?;
+    Ok(bulk.demand(store, action).await?.map(|_| bulk))
 }
 
 /// Runs the verify command for each item, until none is left or the operator interrupts; returns whether he did. `bulks
@@ -112,6 +136,7 @@ fn describe_count(preview: &Preview) -> String {
 fn render_preview(
     preview: &Preview,
     action: BulkAction<'_>,
+    demand: Option<&ApprovalDemand>,
     session: &Session,
 ) -> Result<(), Failure> {
     let kind = action.kind;
@@ -142,6 +167,7 @@ fn render_preview(
     if preview.verified > 0 && kind == BulkKind::Requeue {
         facts.add_optional("verification", describe_verification(preview.verified, action.verify));
     }
+    facts.add_optional("needs", demand.map(|demand| line(&demand.describe(), 500)));
     facts.add_optional("left out", describe_muted(&preview.muted));
     if preview.more {
         facts.add("looked at", format!("the first {MAX_PREVIEW_EXECUTIONS} alone"));

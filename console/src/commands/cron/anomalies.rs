@@ -4,27 +4,15 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_model::cron::Anomaly;
 use sexton_model::zone::Zone;
+use sexton_operations::jobs::clock_changes::ClockChangeEffect;
 
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::instant;
 
-/// One anomaly of `--json`. Wall times are without an offset: that is what they are about.
+/// One anomaly of `--json`.
 pub(in crate::commands) fn document(anomaly: &Anomaly, zone: Zone) -> Value {
-    let wall = |wall: chrono::NaiveDateTime| wall.format("%FT%T").to_string();
-    json!({
-        "kind": anomaly.kind,
-        "tz": zone.name(),
-        "change_at": anomaly.change_at,
-        "offset_before_s": anomaly.offset_before_s,
-        "offset_after_s": anomaly.offset_after_s,
-        "first_wall": wall(anomaly.first_wall),
-        "last_wall": wall(anomaly.last_wall),
-        "walls": anomaly.walls,
-        "fires_at": anomaly.fires_at,
-        "again_at": anomaly.again_at,
-        "merged": anomaly.merged,
-    })
+    json!(ClockChangeEffect::new(anomaly, zone))
 }
 
 /// The wall times concerned, short.

@@ -8,7 +8,7 @@ use sexton_operations::executions::cancel;
 use sexton_operations::selection::{Selection, SelectionRequest};
 use sexton_store::operator::Cancelled;
 
-use crate::commands::bulks::{BulkOptions, request_bulk};
+use crate::commands::bulks::{BulkOptions, request_bulk, ruled_bulk};
 use crate::commands::report::{ActionResult, Report};
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -62,6 +62,13 @@ pub(super) async fn run(arguments: &Cancel, session: &Session) -> Result<(), Fai
         }
     };
     if ids.len() > 1 {
+        let action = BulkAction::new(BulkKind::Cancel, None, reason);
+        let selection = Selection::Ids(ids.clone());
+        if let Some(bulk) =
+            ruled_bulk(&store, action, preview_cancel(&store, &selection, None)).await?
+        {
+            return request_bulk(&store, &bulk, action, options, session).await;
+        }
         confirm(&format!("{} executions will be cancelled", ids.len()), options.yes)?;
     }
     let mut report = Report::new("cancelled", ids.len());

@@ -2,20 +2,22 @@
 
 use serde_json::json;
 use sexton_model::bulk::BulkKind;
-use sexton_model::id::AttemptNumber;
+use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
+use sexton_operations::approvals::gate::Outcome;
 use sexton_operations::bulks::request::{
-    BulkAction, Verifier, check_discarded, create_restore, find_discarding, preview,
+    BulkAction, BulkPreview, Verifier, check_discarded, create_restore, find_discarding, preview,
 };
 use sexton_operations::bulks::verified_requeue;
-use sexton_operations::error::InvalidRequest;
+use sexton_operations::error::{InvalidRequest, OperationError};
 use sexton_operations::failed::actions::{self, check_pool};
 use sexton_operations::selection::Selection;
 use sexton_store::Store;
 use sexton_store::operator::RequeueOptions;
 
 use super::{Discard, Requeue, Restore};
-use crate::commands::bulks::{follow, request_bulk};
+use crate::commands::approvals::report_waiting;
+use crate::commands::bulks::{follow, request_bulk, ruled_bulk};
 use crate::commands::report::{ActionResult, Report};
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -53,14 +55,26 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     if seen.is_some() && ids.len() > 1 {
         return Err(InvalidRequest::AttemptNeedsSingleId.into());
     }
+    // Into another pool it is an edit of each.
+    if ids.len() > 1 || pool.is_some() {
+        let action =
+            BulkAction { pool, verify, ..BulkAction::new(BulkKind::Requeue, None, reason) };
+        let looked_at: Vec<_> = seen.iter().map(|seen| (ids[0], *seen)).collect();
+        let bulk = async { Ok(preview_of(&store, &ids).await?.at_attempts(&looked_at)) };
+        if let Some(bulk) = ruled_bulk(&store, action, bulk).await? {
+            return request_bulk(&store, &bulk, action, options, session).await;
+        }
+    }
     if ids.len() > 1 {
         confirm(&format!("{} executions will be requeued", ids.len()), options.yes)?;
     }
     let by = (&session.actor, reason);
     let with_verify_task = verified_requeue::count_with_verify_task(&store, &ids).await?;
     if with_verify_task > 0 && verify == Verifier::Tasks {
-        let id = verified_requeue::requeue(&store, &ids, seen, pool, by).await?;
-        return follow_verified(&store, id, options.detach, session).await;
+        return match verified_requeue::requeue(&store, &ids, seen, pool, by).await? {
+            Outcome::Done(id) => follow_verified(&store, id, options.detach, session).await,
+            Outcome::Waits(request) => report_waiting(&request, session),
+        };
     }
     let terms = RequeueOptions { pool, unverified: with_verify_task > 0 };
     let mut report = Report::new("requeued", ids.len());
@@ -69,6 +83,10 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         report.add(id, done.map(|()| ActionResult { state: "pending", text: "is requeued" }))?;
     }
     report.render(session)
+}
+
+async fn preview_of(store: &Store, ids: &[ExecutionId]) -> Result<BulkPreview, OperationError> {
+    preview(store, &Selection::Ids(ids.to_vec()), None).await
 }
 
 /// Watches a bulk that runs a verify task before it requeues.
@@ -97,12 +115,27 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
+    if ids.len() > 1 {
+        let action = BulkAction::new(BulkKind::Discard, None, Some(reason));
+        if let Some(bulk) = ruled_bulk(&store, action, preview_of(&store, &ids)).await? {
+            return request_bulk(&store, &bulk, action, options, session).await;
+        }
+    }
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
     confirm(&format!("{} {noun} will be given up", ids.len()), options.yes)?;
-    let mut report = Report::new("discarded", ids.len());
+    let total = ids.len();
+    let mut report = Report::new("discarded", total);
     for id in ids {
-        let done = actions::discard(&store, id, &session.actor, reason).await;
-        report.add(id, done.map(|()| ActionResult { state: "discarded", text: "is discarded" }))?;
+        let done = match actions::discard(&store, id, &session.actor, reason).await {
+            Ok(Outcome::Done(())) => Ok(ActionResult { state: "discarded", text: "is discarded" }),
+            Ok(Outcome::Waits(request)) if total == 1 => return report_waiting(&request, session),
+            // A rule was set in between.
+            Ok(Outcome::Waits(_)) => {
+                Ok(ActionResult { state: "failed", text: "waits for approval" })
+            }
+            Err(error) => Err(error),
+        };
+        report.add(id, done)?;
     }
     report.render(session)
 }

@@ -4,12 +4,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
+use sexton_operations::approvals::gate::Outcome;
 use sexton_operations::bulks::verified_requeue::{EditOutcome, edit_and_requeue};
 use sexton_operations::failed::edit::{Difference, EditOptions, EditTarget, read_params as parse};
 use sexton_store::Store;
 use sexton_store::executions::Execution;
 
 use super::actions::follow_verified;
+use crate::commands::approvals::report_waiting;
 use crate::confirm::confirm;
 use crate::editor::{self, EditedText, read_limited};
 use crate::failure::Failure;
@@ -81,6 +83,9 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     }
     let id = target.id();
     if arguments.dry_run {
+        if let Some(demand) = target.demand(&store, &params, &difference).await? {
+            session.out.note(&format!("It needs {}.", demand.describe()));
+        }
         return render_outcome(id, &difference, "failed", session);
     }
     let what = if arguments.no_requeue { "edited" } else { "edited and requeued" };
@@ -91,15 +96,15 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     let by = (&session.actor, reason.as_str());
     match edit_and_requeue(&store, &target, &params, &difference, by).await {
         Err(error) => Err(keep(error.into())),
-        Ok(EditOutcome::Verifying(bulk)) => follow_verified(&store, bulk, false, session).await,
-        Ok(EditOutcome::NotRequeued(error)) => Err(Failure::Failed(format!(
-            "{id} is edited, but not requeued: {error}; `sexton failed requeue {id}` requeues it"
-        ))),
-        Ok(EditOutcome::Done) if session.out.is_json() => {
+        Ok(Outcome::Waits(request)) => report_waiting(&request, session),
+        Ok(Outcome::Done(EditOutcome::Verifying(bulk))) => {
+            follow_verified(&store, bulk, false, session).await
+        }
+        Ok(Outcome::Done(EditOutcome::Done)) if session.out.is_json() => {
             let state = if arguments.no_requeue { "failed" } else { "pending" };
             render_outcome(id, &difference, state, session)
         }
-        Ok(EditOutcome::Done) => session.out.print(format!("{id} is {what}.")),
+        Ok(Outcome::Done(EditOutcome::Done)) => session.out.print(format!("{id} is {what}.")),
     }
 }
 

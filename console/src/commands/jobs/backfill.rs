@@ -1,12 +1,14 @@
 //! `sexton jobs backfill`: count, ask, then batch by batch.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use sexton_operations::approvals::gate::Outcome;
 use sexton_operations::job_names;
 use sexton_operations::jobs::backfill::{BackfillRange, BackfillRequest, Totals};
 use sexton_operations::short_ids;
 use sexton_store::Store;
 
 use super::Backfill;
+use crate::commands::approvals::report_waiting;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -30,6 +32,9 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
     let range = request.read(&job, session.now(&store).await?)?;
     let preview = range.preview(&store, &session.actor).await?;
     if arguments.dry_run {
+        if let Some(demand) = range.demand(&store, &preview).await? {
+            session.out.note(&format!("It needs {}.", demand.describe()));
+        }
         return render(&store, preview, arguments, &range, session).await;
     }
     if preview.made == 0 {
@@ -39,7 +44,10 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
         )));
     }
     confirm(&question(&preview, arguments), arguments.yes)?;
-    let done = range.run(&store, &session.actor).await?;
+    let done = match range.run(&store, &session.actor).await? {
+        Outcome::Done(done) => done,
+        Outcome::Waits(request) => return report_waiting(&request, session),
+    };
     render(&store, done, arguments, &range, session).await
 }
 

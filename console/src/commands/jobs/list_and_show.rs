@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::duration;
+use sexton_operations::filter::read_labels;
 use sexton_operations::jobs::details::{self, JobDetails, ListedJob};
 use sexton_operations::paging::Page;
 use sexton_store::heartbeats::undelivered::LastHeartbeat;
@@ -21,7 +22,8 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
         Status::Active => "active".to_owned(),
         Status::Paused => "paused".to_owned(),
     });
-    let filter = JobFilter { names: None, containing: arguments.name, status, after: None };
+    let labels = read_labels(&arguments.label)?;
+    let filter = JobFilter { containing: arguments.name, status, labels, ..JobFilter::default() };
     let PageOptions { limit, cursor } = arguments.page;
     let page = details::list(&store, filter, arguments.deleted, cursor.as_deref(), limit).await?;
     if session.out.is_json() {

@@ -1,8 +1,7 @@
 //! `sexton keys check`: of one platform, or of several that must agree.
 
 use clap::Args;
-use serde_json::json;
-use sexton_operations::lock_keys;
+use sexton_operations::lock_keys::{self, KeyFindings};
 use sexton_service::settings::{ServerKind, ServerUrl, process_environment};
 use sexton_store::Store;
 
@@ -10,9 +9,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::lines;
-
-/// Maximum number of findings shown; the answer counts the others.
-const MAX_LISTED_FINDINGS: usize = 1_000;
 
 /// With which platforms to compare.
 #[derive(Debug, Args)]
@@ -36,19 +32,19 @@ pub(super) async fn run(arguments: &Check, session: &Session) -> Result<(), Fail
         })?;
         opened.push((name, other));
     }
-    let findings = lock_keys::check(&store, &opened).await?;
-    let count = findings.len();
+    let found = KeyFindings::new(lock_keys::check(&store, &opened).await?);
+    let count = found.count;
     if session.out.is_json() {
-        let listed = &findings[..count.min(MAX_LISTED_FINDINGS)];
-        session.out.document(&json!({"count": count, "findings": listed}))?;
+        session.out.document(&found)?;
     } else {
-        for finding in findings.iter().take(MAX_LISTED_FINDINGS) {
+        for finding in &found.findings {
             let against = finding.against.as_ref().map(|name| format!(" ({name})"));
             let text = format!("{finding}{}", against.unwrap_or_default());
             session.out.print(lines(&text))?;
         }
-        if count > MAX_LISTED_FINDINGS {
-            session.out.print(format!("… and {} more", count - MAX_LISTED_FINDINGS))?;
+        let more = count - found.findings.len();
+        if more > 0 {
+            session.out.print(format!("… and {more} more"))?;
         }
     }
     match count {

@@ -111,6 +111,7 @@ impl BulkFilter {
     fn request(&self) -> FilterRequest {
         FilterRequest {
             job: self.job.clone(),
+            job_prefix: self.job_prefix.clone(),
             task_type: self.task_type.clone(),
             pool: self.pool.clone(),
             error_class: self.error_class.clone(),

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -41,7 +41,7 @@ struct AuditPage {
     frame: Frame,
     query: AuditQuery,
     page: Page<OperatorAction>,
-    next: Option<String>,
+    pages: Pages,
     /// The names of the jobs.
     jobs: HashMap<Uuid, String>,
 }
@@ -95,6 +95,6 @@ pub(super) async fn list(
     };
     let read: Result<_, OperationError> = reading.await;
     let (page, jobs) = read.map_err(|error| visit.refuse(error))?;
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&AuditPage { frame, query: query.values, page, next, jobs }))
+    let pages = query.pages(page.next_cursor.as_ref());
+    Ok(html(&AuditPage { frame, query: query.values, page, pages, jobs }))
 }

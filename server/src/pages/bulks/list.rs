@@ -18,7 +18,7 @@ use super::words::{conditions, job, verb};
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -35,7 +35,7 @@ pub(super) struct BulksQuery {
 struct BulksPage {
     frame: Frame,
     page: Page<Bulk>,
-    next: Option<String>,
+    pages: Pages,
     /// The names of the jobs.
     jobs: HashMap<Uuid, String>,
 }
@@ -70,6 +70,6 @@ pub(super) async fn list(
     let read: Result<_, OperationError> = reading.await;
     let (mut page, jobs) = read.map_err(|error| visit.refuse(error))?;
     page.items.iter_mut().for_each(mask_bulk);
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&BulksPage { frame, page, next, jobs }))
+    let pages = query.pages(page.next_cursor.as_ref());
+    Ok(html(&BulksPage { frame, page, pages, jobs }))
 }

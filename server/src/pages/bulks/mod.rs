@@ -2,6 +2,7 @@
 
 mod actions;
 mod list;
+mod request;
 mod show;
 mod words;
 
@@ -14,6 +15,11 @@ use super::shell::visit::Site;
 pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/bulks", get(list::list))
+        .route("/failed/bulk", get(request::preview_failed).post(request::create_failed))
+        .route(
+            "/executions/bulk",
+            get(request::preview_executions).post(request::create_executions),
+        )
         .route("/bulks/{id}", get(show::show))
         .route("/bulks/{id}/stop", post(actions::stop))
         .route("/bulks/{id}/resume", post(actions::resume))

@@ -76,6 +76,7 @@ fn condition(name: &str, value: &Value) -> Vec<String> {
         "discarded" => "discarded ones".to_owned(),
         "muted" => "also those of muted groups".to_owned(),
         "job" => format!("of the job with id {text}"),
+        "job_prefix" => format!("of jobs whose names begin with {text}"),
         "task_type" => format!("of task type {text}"),
         "pool" => format!("of pool {text}"),
         "error_class" => format!("with the error class {text}"),

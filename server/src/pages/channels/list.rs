@@ -5,7 +5,9 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::Value;
 use sexton_model::access::Role;
+use sexton_operations::error::OperationError;
 use sexton_operations::{alerts, channels};
+use sexton_store::Store;
 use sexton_store::alerts::list::{ChannelState, ListedNotification};
 
 use crate::access::Viewer;
@@ -71,18 +73,26 @@ pub(super) async fn list(
     let reading = async {
         let channels = channels::list(store).await?;
         let channel = query.channel.as_deref();
-        let notifications = alerts::notifications(store, None, channel, MAX_NOTIFICATIONS).await?;
+        let notifications = newest(store, channel).await?;
         let tested = match query.tested.as_deref() {
-            Some(name) => alerts::notifications(store, None, Some(name), MAX_NOTIFICATIONS).await?,
+            Some(name) => newest(store, Some(name)).await?,
             None => Vec::new(),
         };
         Ok((channels, notifications, tested))
     };
-    let read: Result<_, sexton_operations::error::OperationError> = reading.await;
+    let read: Result<_, OperationError> = reading.await;
     let (channels, notifications, tested) = read.map_err(|error| visit.refuse(error))?;
     let tested = tested.iter().find(|notification| notification.kind == "test").map(outcome);
     let role = Role::Operator;
     Ok(html(&ChannelsPage { frame, query, channels, notifications, tested, role }))
+}
+
+async fn newest(
+    store: &Store,
+    channel: Option<&str>,
+) -> Result<Vec<ListedNotification>, OperationError> {
+    let page = alerts::notifications(store, None, channel, None, MAX_NOTIFICATIONS).await?;
+    Ok(page.items)
 }
 
 /// What became of a test, in a sentence, and whether it arrived.

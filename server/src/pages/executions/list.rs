@@ -2,6 +2,8 @@
 
 use askama::Template;
 use axum::response::Response;
+use sexton_model::access::Role;
+use sexton_model::bulk::BulkKind;
 use sexton_model::state::State;
 use sexton_operations::error::OperationError;
 use sexton_operations::executions::list;
@@ -11,7 +13,7 @@ use crate::access::Viewer;
 use crate::api::{PageSize, filtered_query};
 use crate::pages::shell::executions::{ExecutionRow, rows};
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -38,7 +40,10 @@ struct ExecutionsPage {
     rows: Vec<ExecutionRow>,
     rows_label: &'static str,
     shows_job: bool,
-    next: Option<String>,
+    pages: Pages,
+    /// The address at which all that match can be cancelled; `None`: no execution in these states can be.
+    cancel_all: Option<String>,
+    role: Role,
     /// The page looked at as many executions as it may, and may miss some that the next one finds.
     is_cut_short: bool,
 }
@@ -58,9 +63,10 @@ impl ExecutionsPage {
 
     /// The conditions that have no field of the form.
     fn hidden(&self) -> Vec<(&'static str, &str)> {
-        let ExecutionsQuery { group, task_type, worker, error_class, .. } = &self.query;
+        let ExecutionsQuery { group, job_prefix, task_type, worker, error_class, .. } = &self.query;
         let conditions = [
             ("group", group),
+            ("job_prefix", job_prefix),
             ("task_type", task_type),
             ("worker", worker),
             ("error_class", error_class),
@@ -72,6 +78,21 @@ impl ExecutionsPage {
             .chain(self.query.label.iter().skip(1).map(|value| ("label", value.as_str())))
             .collect()
     }
+}
+
+/// Returns the address of the preview that cancels all that match the query of an address.
+fn cancel_all(states: &[State], query: &str) -> Option<String> {
+    let acts_on = |state: &State| BulkKind::Cancel.acts_on(*state);
+    if !states.is_empty() && !states.iter().any(acts_on) {
+        return None;
+    }
+    let is_filter = |pair: &&str| match pair.split_once('=') {
+        Some(("state", word)) => State::parse(word).is_some_and(|state| acts_on(&state)),
+        Some(("cursor" | "limit", _)) | None => false,
+        Some(_) => true,
+    };
+    let pairs = ["kind=cancel"].into_iter().chain(query.split('&').filter(is_filter));
+    Some(format!("/executions/bulk?{}", pairs.collect::<Vec<_>>().join("&")))
 }
 
 pub(super) async fn list(
@@ -89,8 +110,9 @@ pub(super) async fn list(
         .await
         .map_err(refuse)?;
     let is_filtered = !request.is_empty() || !state.is_empty();
-    let next = query.next(found.page.next_cursor.as_ref());
+    let pages = query.pages(found.page.next_cursor.as_ref());
     let rows = rows(store, found.page.items, frame.now).await.map_err(refuse)?;
+    let cancel_all = cancel_all(&query.values.state, query.text());
     let (query, is_cut_short) = (query.values, found.is_cut_short);
     let (rows_label, shows_job) = ("Table of executions", true);
     Ok(html(&ExecutionsPage {
@@ -100,7 +122,25 @@ pub(super) async fn list(
         rows,
         rows_label,
         shows_job,
-        next,
+        pages,
+        cancel_all,
+        role: Role::Operator,
         is_cut_short,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_of_all_that_match_keeps_the_filter_and_leaves_out_what_has_ended() {
+        let query = "job=a&state=failed&state=running&cursor=x&limit=5&label=team%3Db";
+        assert_eq!(
+            cancel_all(&[State::Failed, State::Running], query).as_deref(),
+            Some("/executions/bulk?kind=cancel&job=a&state=running&label=team%3Db")
+        );
+        assert_eq!(cancel_all(&[], "").as_deref(), Some("/executions/bulk?kind=cancel"));
+        assert_eq!(cancel_all(&[State::Failed], "state=failed"), None);
+    }
 }

@@ -7,9 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sexton_model::access::Role;
 use sexton_model::failures::MASK;
+use sexton_model::id::ExecutionId;
 use sexton_model::job::is_reserved;
 use sexton_model::progress::Progress;
 use sexton_operations::executions::details::{self, ExecutionDetails};
+use sexton_operations::executions::traces::{self, AttemptTrace};
 use sexton_operations::flows::describe_wait;
 use sexton_operations::ledger::execution::{ExplainedExecution, explain_execution};
 use sexton_store::attempts::Attempt;
@@ -86,6 +88,7 @@ struct ExecutionPage<'a> {
     timeline: Vec<TimelineEntry>,
     progress: Option<Progress>,
     output: Option<ShownOutput>,
+    traces: Vec<AttemptTrace>,
     notice: Option<&'static str>,
     role: Role,
     /// A form that is sent twice runs once.
@@ -196,16 +199,18 @@ pub(super) async fn show(
         let id = explained.execution.id;
         let details = details::find(store, id, false).await?;
         let output = shown(store, id, query.values.attempt).await?;
-        Ok((explained, details, output))
+        let traces = traces::list(store, ExecutionId::new(id), &details.attempts).await?;
+        Ok((explained, details, output, traces))
     };
     let found: Result<_, sexton_operations::error::OperationError> = found.await;
-    let (explained, details, output) = found.map_err(|error| visit.refuse(error))?;
+    let (explained, details, output, traces) = found.map_err(|error| visit.refuse(error))?;
     Ok(html(&ExecutionPage {
         frame,
         execution: &details.execution,
         timeline: entries(&explained.timeline),
         progress: progress(&details.execution),
         output,
+        traces,
         notice: query.values.done.map(Done::sentence),
         role: Role::Operator,
         key: Uuid::new_v4(),

@@ -4,6 +4,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_operations::approvals::gate::Outcome;
 use sexton_operations::bulks::verified_requeue::{Requeued, requeue_one};
 use sexton_operations::failed::actions;
 use uuid::Uuid;
@@ -52,8 +53,10 @@ pub(super) async fn discard(
 ) -> Result<Response, Refusal> {
     let store = visit.writes();
     let discarded = actions::discard(&store, ExecutionId::new(id), visit.actor(), &reason).await;
-    discarded.map_err(|error| visit.refuse(error))?;
-    Ok(done(&visit, id, Done::Discarded))
+    Ok(match discarded.map_err(|error| visit.refuse(error))? {
+        Outcome::Done(()) => done(&visit, id, Done::Discarded),
+        Outcome::Waits(request) => visit.to_request(&request),
+    })
 }
 
 pub(super) async fn restore(

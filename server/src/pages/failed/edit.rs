@@ -5,15 +5,16 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use sexton_model::failures::mask_secrets;
+use serde_json::{Map, Value, json};
+use sexton_model::failures::{MASK, mask_secrets};
 use sexton_model::id::AttemptNumber;
 use sexton_model::pool::PoolName;
+use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
 use sexton_operations::bulks::verified_requeue::{EditOutcome, edit_and_requeue};
 use sexton_operations::digest::sha256_hex;
 use sexton_operations::failed::edit::{EditOptions, EditTarget, read_params};
-use sexton_operations::failed::masked::{masked_places, restore_masked};
-use sexton_operations::params_schemas::SchemaMismatch;
+use sexton_operations::failed::masked::{masked_places, merge_patch, restore_masked};
+use sexton_store::executions::Execution;
 use uuid::Uuid;
 
 use super::show::Done;
@@ -21,6 +22,7 @@ use crate::access::Editor;
 use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::problems::{PARAMS, Problems};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 use crate::problem::Problem;
@@ -45,6 +47,12 @@ pub(super) struct EditForm {
     shown: Option<String>,
 }
 
+impl EditForm {
+    fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or(copy::REASON)
+    }
+}
+
 /// A change, with the values, masked.
 #[derive(Debug)]
 struct ShownChange {
@@ -61,13 +69,16 @@ struct EditPage {
     job: String,
     pool: String,
     form: EditForm,
-    /// Everything that is wrong, in sentences.
-    problems: Vec<String>,
+    /// Its present params, masked.
+    before: Value,
+    problems: Problems,
     notes: Vec<String>,
     changes: Vec<ShownChange>,
     more_changes: usize,
     /// The digest of what it shows.
     shown: String,
+    /// What the edit needs from other people.
+    demand: Option<ApprovalDemand>,
 }
 
 impl EditPage {
@@ -80,18 +91,43 @@ impl EditPage {
     }
 
     fn command(&self) -> String {
-        let (id, attempt) = (self.id.to_string(), self.form.attempt.to_string());
-        copy::command(&[
-            "failed",
-            "edit",
-            &id,
-            "--params",
-            "@params.json",
-            "--attempt",
-            &attempt,
-            "--reason",
-            "…",
-        ])
+        let (attempt, text) = (self.form.attempt.to_string(), self.form.params.trim());
+        let mut words = vec!["failed".to_owned(), "edit".to_owned(), self.id.to_string()];
+        // On the command line a mask is no secret that stays.
+        let params = if self.has_masks() { "@params.json" } else { text };
+        words.extend(copy::option("params", params));
+        if let Some(pool) = self.form.pool.as_deref() {
+            words.extend(copy::option("pool", pool));
+        }
+        if self.form.stay_failed {
+            words.push("--no-requeue".to_owned());
+        }
+        words.extend(copy::option("attempt", &attempt));
+        words.extend(copy::option("reason", self.form.reason()));
+        copy::command_of(&words)
+    }
+
+    fn request(&self) -> String {
+        let EditForm { attempt, params, pool, stay_failed, .. } = &self.form;
+        let mut body = json!({"attempt": attempt, "reason": self.form.reason()});
+        match (serde_json::from_str::<Map<String, Value>>(params), self.before.as_object()) {
+            // Secrets that are masked on both sides are no change.
+            (Ok(after), Some(before)) => body["merge"] = merge_patch(before, &after).into(),
+            (Ok(after), None) => body["params"] = after.into(),
+            // What is no JSON is refused by the API as well.
+            (Err(_), _) => body["params"] = params.as_str().into(),
+        }
+        if let Some(pool) = pool {
+            body["pool"] = pool.as_str().into();
+        }
+        if *stay_failed {
+            body["requeue"] = false.into();
+        }
+        copy::request("POST", &format!("/failures/{}/edit", self.id), &body)
+    }
+
+    fn has_masks(&self) -> bool {
+        self.form.params.contains(MASK)
     }
 }
 
@@ -104,7 +140,7 @@ pub(super) async fn show(visit: Visit<Editor>, Path(id): Path<Uuid>) -> Result<R
     let frame = visit.frame(Section::Failed).await?;
     let params = frame.json(&mask_secrets(&row.params));
     let form = EditForm { attempt: row.attempt, params, ..EditForm::default() };
-    Ok(html(&EditPage::new(frame, id, (row.job_name, row.pool), form)))
+    Ok(html(&EditPage::new(frame, &row, form)))
 }
 
 pub(super) async fn change(
@@ -117,16 +153,17 @@ pub(super) async fn change(
     let requeue = !form.stay_failed;
     let (pool, problem) = match pool {
         Ok(pool) => (pool, None),
-        Err(error) => (None, Some(format!("pool: {error}"))),
+        Err(error) => (None, Some(error)),
     };
     let options = EditOptions { pool: pool.as_ref(), attempt, requeue, ..OPTIONS };
     let store = visit.writes();
     let target = EditTarget::find(&store, &id.to_string(), options).await;
     let target = target.map_err(|error| visit.refuse(error))?;
     let frame = visit.frame(Section::Failed).await?;
-    let row = (target.row.job_name.clone(), target.row.pool.clone());
-    let mut page = EditPage::new(frame, id, row, form);
-    page.problems.extend(problem);
+    let mut page = EditPage::new(frame, &target.row, form);
+    if let Some(problem) = problem {
+        page.problems.push_of("pool", format!("pool: {problem}"));
+    }
     let Some(params) = page.read(&target) else { return Ok(page.refused()) };
     let difference = match target.compare(&params) {
         Ok(difference) => difference,
@@ -137,12 +174,16 @@ pub(super) async fn change(
     };
     page.show_changes(&target, &params, &difference.params);
     let is_applied = page.form.apply && page.form.shown.as_ref() == Some(&page.shown);
+    let demand = target.demand(&store, &params, &difference).await;
+    page.demand = demand.map_err(|error| visit.refuse(error))?;
     let schemas = target.schemas(&store, &difference).await;
     let schemas = schemas.map_err(|error| visit.refuse(error))?;
     page.notes = schemas.notes();
-    page.problems.extend(schemas.mismatches(&params).iter().map(SchemaMismatch::describe));
+    for mismatch in schemas.mismatches(&params) {
+        page.problems.push_of(PARAMS, mismatch.describe());
+    }
     if page.form.apply && page.form.reason.is_none() {
-        page.problems.push("Say why, for those who read the audit.".to_owned());
+        page.problems.push_of("reason", "Say why, for those who read the audit.");
     }
     if !page.problems.is_empty() {
         return Ok(page.refused());
@@ -155,36 +196,47 @@ pub(super) async fn change(
     };
     let by = (visit.actor(), reason);
     match edit_and_requeue(&store, &target, &params, &difference, by).await {
-        Ok(outcome) => {
-            let done = done(outcome, id, requeue);
+        Ok(Outcome::Waits(request)) => Ok(visit.to_request(&request)),
+        Ok(Outcome::Done(outcome)) => {
+            let done = done(outcome, requeue);
             let address = format!("/failed/{id}?done={}", done.word());
             Ok(Redirect::to(&visit.url(&address)).into_response())
         }
         Err(error) => {
             // What was typed is not lost.
-            page.problems.push(Problem::from(error).detail);
-            Ok(page.refused())
+            let Problem { status, detail, .. } = Problem::from(error);
+            page.problems.push(detail);
+            let mut answer = page.refused();
+            *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+            Ok(answer)
         }
     }
 }
 
-fn done(outcome: EditOutcome, id: Uuid, requeue: bool) -> Done {
+const fn done(outcome: EditOutcome, requeue: bool) -> Done {
     match outcome {
         EditOutcome::Done if requeue => Done::Requeued,
         EditOutcome::Done => Done::Edited,
         EditOutcome::Verifying(_) => Done::Verifying,
-        EditOutcome::NotRequeued(error) => {
-            tracing::warn!(execution.id = %id, "execution {id} was edited, but not requeued: {error}");
-            Done::EditedOnly
-        }
     }
 }
 
 impl EditPage {
-    fn new(frame: Frame, id: Uuid, (job, pool): (String, String), form: EditForm) -> Self {
-        let (problems, notes, changes) = (Vec::new(), Vec::new(), Vec::new());
-        let shown = String::new();
-        Self { frame, id, job, pool, form, problems, notes, changes, more_changes: 0, shown }
+    fn new(frame: Frame, row: &Execution, form: EditForm) -> Self {
+        Self {
+            frame,
+            id: row.id,
+            job: row.job_name.clone(),
+            pool: row.pool.clone(),
+            form,
+            before: mask_secrets(&row.params),
+            problems: Problems::default(),
+            notes: Vec::new(),
+            changes: Vec::new(),
+            more_changes: 0,
+            shown: String::new(),
+            demand: None,
+        }
     }
 
     /// Returns the digest of the edit that the form says, and of the params that it would change.
@@ -200,7 +252,7 @@ impl EditPage {
         let params = match read_params(&self.form.params) {
             Ok(params) => params,
             Err(error) => {
-                self.problems.push(error.to_string());
+                self.problems.push_of(PARAMS, error.to_string());
                 return None;
             }
         };
@@ -209,10 +261,10 @@ impl EditPage {
         if strays.is_empty() {
             return Some(params);
         }
-        let text = |place: &String| {
-            format!("{place}: *** stands for no value here; write the secret itself")
-        };
-        self.problems.extend(strays.iter().map(text));
+        for place in strays {
+            let text = format!("{place}: *** stands for no value here; write the secret itself");
+            self.problems.push_of(PARAMS, text);
+        }
         None
     }
 

@@ -13,7 +13,7 @@ use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::chart::Sparkline;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -33,7 +33,7 @@ pub(super) struct GroupsQuery {
 struct GroupsPage {
     frame: Frame,
     groups: Page<GroupWithTrend>,
-    next: Option<String>,
+    pages: Pages,
     state: Option<GroupState>,
     sort: GroupOrder,
     all: bool,
@@ -87,6 +87,6 @@ pub(super) async fn show(
     let cursor = cursor.as_deref();
     let listed = groups::list(visit.reads(), &filter, sort, cursor, limit.get(), None).await;
     let groups = listed.map_err(|error| visit.refuse(error))?;
-    let next = query.next(groups.next_cursor.as_ref());
-    Ok(html(&GroupsPage { frame, groups, next, state, sort, all }))
+    let pages = query.pages(groups.next_cursor.as_ref());
+    Ok(html(&GroupsPage { frame, groups, pages, state, sort, all }))
 }

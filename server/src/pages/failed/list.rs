@@ -14,7 +14,7 @@ use crate::access::Viewer;
 use crate::api::{PageSize, filtered_query};
 use crate::pages::shell::chart::Sparkline;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -48,7 +48,7 @@ struct FailedPage {
     /// `None`: a filter or a later page is shown.
     groups: Option<Page<GroupWithTrend>>,
     page: Page<FailedExecution>,
-    next: Option<String>,
+    pages: Pages,
     left_out: Option<String>,
     role: Role,
     /// The filter, as in the address.
@@ -97,9 +97,14 @@ impl FailedPage {
 
     /// The conditions that have no field of the form.
     fn hidden(&self) -> Vec<(&'static str, &str)> {
-        let FailuresQuery { group, pool, task_type, worker, .. } = &self.query;
-        let conditions =
-            [("group", group), ("pool", pool), ("task_type", task_type), ("worker", worker)];
+        let FailuresQuery { group, job_prefix, pool, task_type, worker, .. } = &self.query;
+        let conditions = [
+            ("group", group),
+            ("job_prefix", job_prefix),
+            ("pool", pool),
+            ("task_type", task_type),
+            ("worker", worker),
+        ];
         conditions
             .into_iter()
             .filter_map(|(name, value)| value.as_deref().map(|value| (name, value)))
@@ -141,7 +146,7 @@ pub(super) async fn list(
         Some(groups::list(store, &all, order, None, GROUPS_SHOWN, None).await.map_err(refuse)?)
     };
     let left_out = left_out(list::left_out(store, &filter).await.map_err(refuse)?);
-    let next = query.next(page.next_cursor.as_ref());
+    let pages = query.pages(page.next_cursor.as_ref());
     let filter_text = query.text().to_owned();
     let (query, role) = (query.values, Role::Operator);
     Ok(html(&FailedPage {
@@ -150,7 +155,7 @@ pub(super) async fn list(
         is_filtered,
         groups,
         page,
-        next,
+        pages,
         left_out,
         role,
         filter_text,

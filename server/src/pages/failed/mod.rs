@@ -1,7 +1,6 @@
 //! `/failed`: failed executions, their groups, and what people do about them.
 
 mod actions;
-mod bulk;
 mod edit;
 mod group_list;
 mod groups;
@@ -17,7 +16,6 @@ use super::shell::visit::Site;
 pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/failed", get(list::list))
-        .route("/failed/bulk", get(bulk::preview).post(bulk::create))
         .route("/failed/groups", get(group_list::show))
         .route("/failed/groups/{fingerprint}", get(groups::show).post(groups::remark))
         .route("/failed/{id}", get(show::show))

@@ -25,8 +25,6 @@ use crate::pages::shell::visit::Visit;
 pub(super) enum Done {
     /// Its params or its pool were changed, and it stays failed.
     Edited,
-    /// It was edited, and a requeue that was requested too was refused.
-    EditedOnly,
     /// It was requeued.
     Requeued,
     /// A bulk verifies first.
@@ -42,7 +40,6 @@ impl Done {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Edited => "edited",
-            Self::EditedOnly => "edited_only",
             Self::Requeued => "requeued",
             Self::Verifying => "verifying",
             Self::Discarded => "discarded",
@@ -53,7 +50,6 @@ impl Done {
     const fn sentence(self) -> &'static str {
         match self {
             Self::Edited => "You have edited it. It stays failed until somebody requeues it.",
-            Self::EditedOnly => "You have edited it. It was not requeued; requeue it now.",
             Self::Requeued => "You have requeued it. This page shows what becomes of it.",
             Self::Verifying => {
                 "Its job's verify task runs first; it is requeued if the effect has not happened."

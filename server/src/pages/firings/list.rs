@@ -21,7 +21,7 @@ use crate::api::PageSize;
 use crate::pages::shell::executions::{ExecutionRow, rows};
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::gaps::GapRow;
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -57,7 +57,7 @@ struct FiringsPage {
     query: FiringsQuery,
     gaps: Vec<GapRow>,
     shows_job: bool,
-    next: Option<String>,
+    pages: Pages,
     is_cut_short: bool,
     present: Option<Present>,
 }
@@ -127,14 +127,14 @@ pub(super) async fn list(
     let is_first = job.is_none() && reason.is_none() && cursor.is_none();
     let present =
         if is_first { Some(read_present(store, &frame).await.map_err(refuse)?) } else { None };
-    let next = query.next(found.page.next_cursor.as_ref());
+    let pages = query.pages(found.page.next_cursor.as_ref());
     let gaps = found.page.items.into_iter().map(GapRow::new).collect();
     Ok(html(&FiringsPage {
         frame,
         query: query.values,
         gaps,
         shows_job: true,
-        next,
+        pages,
         is_cut_short: found.is_cut_short,
         present,
     }))

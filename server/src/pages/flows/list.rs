@@ -10,7 +10,7 @@ use sexton_store::flows::Flow;
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -32,7 +32,7 @@ struct FlowsPage {
     frame: Frame,
     query: FlowsQuery,
     page: Page<Flow>,
-    next: Option<String>,
+    pages: Pages,
 }
 
 impl FlowsPage {
@@ -64,6 +64,6 @@ pub(super) async fn list(
     let listed =
         flows::list(visit.reads(), name.clone(), *open, cursor.as_deref(), limit.get()).await;
     let page = listed.map_err(|error| visit.refuse(error))?;
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&FlowsPage { frame, query: query.values, page, next }))
+    let pages = query.pages(page.next_cursor.as_ref());
+    Ok(html(&FlowsPage { frame, query: query.values, page, pages }))
 }

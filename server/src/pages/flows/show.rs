@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
+use serde_json::json;
 use sexton_model::access::Role;
 use sexton_operations::flows::{self, FlowDetails, describe_wait};
 use sexton_store::flows::{Flow, FlowMember};
@@ -74,6 +75,10 @@ impl FlowPage<'_> {
 
     fn command(&self) -> String {
         copy::command(&["flows", "cancel", &self.flow.id.to_string()])
+    }
+
+    fn request(&self) -> String {
+        copy::request("POST", &self.cancel_path(), &json!({"reason": copy::REASON}))
     }
 }
 

@@ -11,7 +11,7 @@ use sexton_store::incidents::{Incident, IncidentFilter};
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -34,7 +34,7 @@ struct IncidentsPage {
     frame: Frame,
     query: IncidentsQuery,
     page: Page<Incident>,
-    next: Option<String>,
+    pages: Pages,
 }
 
 impl IncidentsPage {
@@ -71,6 +71,6 @@ pub(super) async fn list(
     };
     let listed = incidents::list(visit.reads(), filter, cursor.as_deref(), limit.get()).await;
     let page = listed.map_err(|error| visit.refuse(error))?;
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&IncidentsPage { frame, query: query.values, page, next }))
+    let pages = query.pages(page.next_cursor.as_ref());
+    Ok(html(&IncidentsPage { frame, query: query.values, page, pages }))
 }

@@ -10,7 +10,6 @@ use sexton_model::incident::SubjectKind;
 use sexton_model::remedy::section_of;
 use sexton_operations::incidents::{self, IncidentDetails};
 use sexton_store::incidents::Incident;
-use url::form_urlencoded::byte_serialize;
 
 use super::causes::meaning;
 use crate::access::Viewer;
@@ -18,6 +17,7 @@ use crate::pages::shell::copy;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::segment::segment;
 use crate::pages::shell::visit::Visit;
 
 /// What was just done here.
@@ -98,9 +98,7 @@ impl IncidentPage<'_> {
     /// The page about what it concerns, and what that is called.
     fn subject(&self) -> Option<(String, &'static str)> {
         let Incident { name, subject, .. } = self.incident;
-        let name: String = byte_serialize(name.as_bytes()).collect();
-        // In a path a plus sign is one.
-        let name = name.replace('+', "%20");
+        let name = segment(name);
         Some(match self.kind()? {
             SubjectKind::Job => (format!("/jobs/{name}"), "the job"),
             SubjectKind::Check => (format!("/checks/{name}"), "the check"),

@@ -5,8 +5,10 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
+use serde_json::json;
 use sexton_model::access::Role;
 use sexton_model::rate::Rate;
+use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
 use sexton_operations::error::{InvalidRequest, OperationError};
 use sexton_operations::job_names;
 use sexton_operations::jobs::backfill::{BackfillRange, BackfillRequest, Totals};
@@ -15,13 +17,13 @@ use sexton_store::backfill::BackfilledFiring;
 use sexton_store::jobs::Job;
 
 use super::actions::done;
-use super::problems::problems_of;
 use super::show::Done;
 use crate::access::{Operator, Permission, Viewer};
 use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::instant::in_address;
+use crate::pages::shell::problems::Problems;
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
@@ -43,6 +45,14 @@ pub(super) struct BackfillForm {
 }
 
 impl BackfillForm {
+    fn rate(&self) -> Option<&str> {
+        self.rate.as_deref().map(str::trim).filter(|rate| !rate.is_empty())
+    }
+
+    fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or(copy::REASON)
+    }
+
     /// Reads it for a job.
     fn read<'a>(
         &'a self,
@@ -52,7 +62,7 @@ impl BackfillForm {
         let given = |text: &'a Option<String>| {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty())
         };
-        let rate = given(&self.rate).map(str::parse::<Rate>).transpose();
+        let rate = self.rate().map(str::parse::<Rate>).transpose();
         let request = BackfillRequest {
             job: &job.name,
             since: given(&self.since).unwrap_or_default(),
@@ -80,6 +90,8 @@ struct Preview {
     totals: Totals,
     since: String,
     until: String,
+    /// What the backfill needs from other people.
+    demand: Option<ApprovalDemand>,
 }
 
 #[derive(Debug, Template)]
@@ -89,7 +101,7 @@ struct BackfillPage {
     job: Job,
     form: BackfillForm,
     preview: Option<Preview>,
-    problems: Vec<String>,
+    problems: Problems,
     role: Role,
 }
 
@@ -119,16 +131,31 @@ impl BackfillPage {
     }
 
     fn command(&self, preview: &Preview) -> String {
+        let mut words = vec!["jobs".to_owned(), "backfill".to_owned(), self.job.name.clone()];
+        let overlap = self.form.overlap.then_some("allow");
+        let options = [
+            ("since", Some(preview.since.as_str())),
+            ("until", Some(preview.until.as_str())),
+            ("rate", self.form.rate()),
+            ("overlap", overlap),
+            ("reason", Some(self.form.reason())),
+        ];
+        for (name, value) in options {
+            words.extend(value.map(|value| copy::option(name, value)).unwrap_or_default());
+        }
+        copy::command_of(&words)
+    }
+
+    fn request(&self, preview: &Preview) -> String {
         let Preview { since, until, .. } = preview;
-        let mut words =
-            vec!["jobs", "backfill", &self.job.name, "--since", since, "--until", until];
-        if let Some(rate) = self.form.rate.as_deref() {
-            words.extend(["--rate", rate]);
+        let mut body = json!({"since": since, "until": until, "reason": self.form.reason()});
+        if let Some(rate) = self.form.rate() {
+            body["rate"] = rate.into();
         }
         if self.form.overlap {
-            words.extend(["--overlap", "allow"]);
+            body["allow_overlap"] = true.into();
         }
-        copy::command(&words)
+        copy::request("POST", &format!("/jobs/{}/backfills", self.job.name), &body)
     }
 }
 
@@ -136,7 +163,7 @@ async fn page<P: Permission>(
     visit: &Visit<P>,
     name: &str,
     form: BackfillForm,
-    problems: Vec<String>,
+    problems: Problems,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Jobs).await?;
     let job = job_names::find(visit.reads(), name).await.map_err(|error| visit.refuse(error))?;
@@ -146,7 +173,7 @@ async fn page<P: Permission>(
     if is_wanted && page.problems.is_empty() {
         match preview_of(visit, &page).await {
             Ok(preview) => page.preview = Some(preview),
-            Err(error @ OperationError::Invalid(_)) => page.problems = problems_of(error),
+            Err(error @ OperationError::Invalid(_)) => page.problems = error.into(),
             Err(error) => return Err(visit.refuse(error)),
         }
     }
@@ -164,7 +191,8 @@ async fn preview_of<P: Permission>(
 ) -> Result<Preview, OperationError> {
     let range = page.form.read(&page.job, &page.frame)?;
     let totals = range.preview(visit.reads(), visit.actor()).await?;
-    Ok(Preview { totals, since: in_address(range.since), until: in_address(range.until) })
+    let demand = range.demand(visit.reads(), &totals).await?;
+    Ok(Preview { demand, totals, since: in_address(range.since), until: in_address(range.until) })
 }
 
 pub(super) async fn preview(
@@ -172,7 +200,7 @@ pub(super) async fn preview(
     Path(name): Path<String>,
     query: PageQuery<BackfillForm>,
 ) -> Result<Response, Refusal> {
-    page(&visit, &name, query.values, Vec::new()).await
+    page(&visit, &name, query.values, Problems::default()).await
 }
 
 pub(super) async fn run(
@@ -187,9 +215,10 @@ pub(super) async fn run(
         form.read(&job, &frame)?.run(&store, visit.actor()).await
     };
     match ran.await {
-        Ok(_) => Ok(done(&visit, &name, Done::Backfilled)),
+        Ok(Outcome::Waits(request)) => Ok(visit.to_request(&request)),
+        Ok(Outcome::Done(_)) => Ok(done(&visit, &name, Done::Backfilled)),
         Err(error @ OperationError::Invalid(_)) => {
-            page(&visit, &name, form, problems_of(error)).await
+            page(&visit, &name, form, Problems::from(error)).await
         }
         Err(error) => Err(visit.refuse(error)),
     }

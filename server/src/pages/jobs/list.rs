@@ -1,23 +1,38 @@
-//! `/jobs`: jobs by name.
+//! `/jobs`: jobs by name, and what their latest executions say.
+
+use std::collections::HashMap;
 
 use askama::Template;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sexton_model::access::Role;
+use sexton_model::duration::to_millis;
+use sexton_operations::error::OperationError;
+use sexton_operations::filter::read_labels;
+use sexton_operations::jobs::activity::{self, JobActivity, MAX_COUNTED_FAILURES};
 use sexton_operations::jobs::details::{self, ListedJob};
 use sexton_operations::paging::Page;
+use sexton_operations::text;
 use sexton_store::jobs::{Job, JobFilter};
+use url::form_urlencoded::byte_serialize;
+use uuid::Uuid;
 
+use super::recent::RecentStrip;
 use super::schedule::ScheduleWords;
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::api::jobs::JobStatus;
 use crate::pages::shell::copy;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
+
+/// Jobs of a page at most, whatever it is requested with: each costs reads of its latest executions.
+const MAX_ROWS: i64 = 100;
+/// Labels of a job that its row shows.
+const MAX_LABELS: usize = 5;
 
 /// Which jobs to list.
 #[derive(Debug, Default, Deserialize)]
@@ -29,6 +44,8 @@ pub(super) struct JobsQuery {
     status: Option<JobStatus>,
     /// Deleted ones instead.
     deleted: bool,
+    /// Only those with this label, such as `team=billing`. May be repeated.
+    label: Vec<String>,
     limit: PageSize,
     cursor: Option<String>,
 }
@@ -39,13 +56,61 @@ struct JobsPage {
     frame: Frame,
     query: JobsQuery,
     page: Page<ListedJob>,
-    next: Option<String>,
+    activities: HashMap<Uuid, JobActivity>,
+    pages: Pages,
     role: Role,
 }
 
 impl JobsPage {
     fn is_filtered(&self) -> bool {
-        self.query.contains.is_some() || self.query.status.is_some()
+        let JobsQuery { contains, status, label, .. } = &self.query;
+        contains.is_some() || status.is_some() || !label.is_empty()
+    }
+
+    fn label(&self) -> &str {
+        self.query.label.first().map_or("", String::as_str)
+    }
+
+    /// The labels that have no field of the form.
+    fn more_labels(&self) -> &[String] {
+        self.query.label.get(1..).unwrap_or_default()
+    }
+
+    /// The labels of a job, each as in `team=billing`, with the address of the jobs that have it.
+    fn labels(&self, job: &Job) -> Vec<(String, String)> {
+        let labels = job.labels.as_object().into_iter().flatten().take(MAX_LABELS);
+        let link = |(name, value): (&String, &Value)| {
+            let text = format!("{name}={}", value.as_str().unwrap_or_default());
+            let encoded: String = byte_serialize(text.as_bytes()).collect();
+            let deleted = if self.query.deleted { "&deleted=true" } else { "" };
+            let url = self.frame.url(format!("/jobs?label={encoded}{deleted}"));
+            (text, url)
+        };
+        labels.map(link).collect()
+    }
+
+    fn labels_left_out(job: &Job) -> usize {
+        job.labels.as_object().map_or(0, |labels| labels.len().saturating_sub(MAX_LABELS))
+    }
+
+    /// The strip of its last executions; `None`: it has none.
+    fn recent(&self, job: &Job) -> Option<RecentStrip<'_>> {
+        let activity = self.activities.get(&job.id)?;
+        (!activity.states.is_empty()).then_some(RecentStrip { states: &activity.states })
+    }
+
+    fn p95(&self, job: &Job) -> Option<String> {
+        let times = self.activities.get(&job.id)?.run_times?;
+        Some(text::duration(to_millis(times.p95)))
+    }
+
+    /// How many of its executions are failed; `None`: no one is.
+    fn failed(&self, job: &Job) -> Option<String> {
+        match self.activities.get(&job.id)?.failed {
+            0 => None,
+            MAX_COUNTED_FAILURES.. => Some(format!("{MAX_COUNTED_FAILURES}+")),
+            count => Some(count.to_string()),
+        }
     }
 
     fn is_active_only(&self) -> bool {
@@ -86,15 +151,24 @@ pub(super) async fn list(
     query: PageQuery<JobsQuery>,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Jobs).await?;
-    let JobsQuery { contains, status, deleted, limit, cursor } = &query.values;
+    let JobsQuery { contains, status, deleted, label, limit, cursor } = &query.values;
     let status = status.map(|status| match status {
         JobStatus::Active => "active".to_owned(),
         JobStatus::Paused => "paused".to_owned(),
     });
-    let filter = JobFilter { names: None, containing: contains.clone(), status, after: None };
+    let labels = read_labels(label).map_err(|error| visit.refuse(error))?;
+    let containing = contains.clone();
+    let filter = JobFilter { containing, status, labels, ..JobFilter::default() };
     let cursor = cursor.as_deref();
-    let page = details::list(visit.reads(), filter, *deleted, cursor, limit.get()).await;
-    let page = page.map_err(|error| visit.refuse(error))?;
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&JobsPage { frame, query: query.values, page, next, role: Role::Operator }))
+    let listed = async {
+        let limit = limit.get().min(MAX_ROWS);
+        let page = details::list(visit.reads(), filter, *deleted, cursor, limit).await?;
+        let ids: Vec<Uuid> = page.items.iter().map(|row| row.job.id).collect();
+        let activities = activity::read(visit.reads(), &ids).await?;
+        Ok::<_, OperationError>((page, activities))
+    };
+    let (page, activities) = listed.await.map_err(|error| visit.refuse(error))?;
+    let pages = query.pages(page.next_cursor.as_ref());
+    let (query, role) = (query.values, Role::Operator);
+    Ok(html(&JobsPage { frame, query, page, activities, pages, role }))
 }

@@ -3,7 +3,7 @@
 mod actions;
 mod backfill;
 mod list;
-mod problems;
+mod recent;
 mod schedule;
 mod show;
 mod strip;

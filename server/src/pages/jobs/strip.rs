@@ -75,7 +75,7 @@ impl Kind {
 
     const fn label(self) -> &'static str {
         match self {
-            Self::Ran => "ran, and ended well",
+            Self::Ran => "ran, and succeeded",
             Self::UnderWay => "due or under way",
             Self::Failed => "failed",
             Self::GivenUp => "cancelled, or failed and given up",
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(strip.last.unwrap().timestamp(), 151);
         assert_eq!(strip.older.as_deref(), Some("1970-01-01T00:00:52Z"));
         let labels: Vec<&str> = strip.legend.iter().map(|entry| entry.label).collect();
-        assert_eq!(labels, ["ran, and ended well", "failed", "did not run"]);
+        assert_eq!(labels, ["ran, and succeeded", "failed", "did not run"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sexton_model::access::Role;
 use sexton_operations::error::OperationError;
 use sexton_operations::job_names;
@@ -14,11 +14,11 @@ use sexton_operations::secrets::mask_job;
 use sexton_store::jobs::Job;
 use uuid::Uuid;
 
-use super::problems::problems_of;
 use crate::access::{Operator, Permission, Viewer};
 use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::problems::Problems;
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -32,6 +32,19 @@ pub(super) struct TriggerForm {
     params: String,
     #[serde(deserialize_with = "crate::api::reason")]
     reason: Option<String>,
+    /// Only show the command and the request.
+    as_command: bool,
+}
+
+impl TriggerForm {
+    /// The params that were written; `None`: those of the job.
+    fn written(&self) -> Option<&str> {
+        Some(self.params.trim()).filter(|params| !params.is_empty())
+    }
+
+    fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or(copy::REASON)
+    }
 }
 
 #[derive(Debug, Template)]
@@ -40,7 +53,7 @@ struct TriggerPage {
     frame: Frame,
     job: Job,
     form: TriggerForm,
-    problems: Vec<String>,
+    problems: Problems,
     role: Role,
 }
 
@@ -50,12 +63,20 @@ impl TriggerPage {
     }
 
     fn command(&self) -> String {
-        let example = r#"{"customer": 4891}"#;
-        copy::command(&["jobs", "trigger", &self.job.name, "--params", example])
+        let mut words = vec!["jobs".to_owned(), "trigger".to_owned(), self.job.name.clone()];
+        if let Some(params) = self.form.written() {
+            words.extend(copy::option("params", params));
+        }
+        words.extend(copy::option("reason", self.form.reason()));
+        copy::command_of(&words)
     }
 
     fn request(&self) -> String {
-        let body = json!({"params": {"customer": 4891}, "reason": "…"});
+        let mut body = json!({"reason": self.form.reason()});
+        if let Some(params) = self.form.written() {
+            // What is no JSON is refused by the API as well.
+            body["params"] = serde_json::from_str(params).unwrap_or_else(|_| Value::from(params));
+        }
         copy::request("POST", &self.path(), &body)
     }
 }
@@ -65,7 +86,7 @@ async fn page<P: Permission>(
     visit: &Visit<P>,
     name: &str,
     mut form: TriggerForm,
-    problems: Vec<String>,
+    problems: Problems,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Jobs).await?;
     let job = job_names::find(visit.reads(), name).await;
@@ -84,7 +105,7 @@ pub(super) async fn form(
     visit: Visit<Viewer>,
     Path(name): Path<String>,
 ) -> Result<Response, Refusal> {
-    page(&visit, &name, TriggerForm::default(), Vec::new()).await
+    page(&visit, &name, TriggerForm::default(), Problems::default()).await
 }
 
 pub(super) async fn run(
@@ -92,10 +113,12 @@ pub(super) async fn run(
     Path(name): Path<String>,
     Form(form): Form<TriggerForm>,
 ) -> Result<Response, Refusal> {
+    if form.as_command {
+        return page(&visit, &name, form, Problems::default()).await;
+    }
     let store = visit.writes();
     let triggered = async {
-        let written = Some(form.params.trim()).filter(|params| !params.is_empty());
-        let params = written.map(|written| read_params(Some(written))).transpose()?;
+        let params = form.written().map(|written| read_params(Some(written))).transpose()?;
         // The same form with other params runs something else.
         let key = form.key.map(|key| Uuid::new_v5(&key, form.params.trim().as_bytes()));
         let key = key.map(|key| format!("console-{key}"));
@@ -110,7 +133,7 @@ pub(super) async fn run(
             Ok(Redirect::to(&visit.url(&path)).into_response())
         }
         Err(error @ OperationError::Invalid(_)) => {
-            page(&visit, &name, form, problems_of(error)).await
+            page(&visit, &name, form, Problems::from(error)).await
         }
         Err(error) => Err(visit.refuse(error)),
     }

@@ -3,14 +3,17 @@
 use askama::Template;
 use axum::response::Response;
 use serde::Deserialize;
+use serde_json::json;
 use sexton_operations::locks::{self, LockList, describe_jobs, describe_session, describe_since};
 use sexton_store::locks::{AdvisoryLock, LockAttempt, LockFilter, LockJobs, LockRow, RowState};
 
 use crate::access::Viewer;
 use crate::pages::shell::copy;
 use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::instant::in_address;
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::segment::segment;
 use crate::pages::shell::visit::Visit;
 
 /// Locks of each kind that the page shows.
@@ -50,7 +53,7 @@ impl LocksPage {
     }
 
     fn holder(&self, lock: &AdvisoryLock) -> String {
-        describe_session(lock.session.as_ref())
+        self.frame.cell(&describe_session(lock.session.as_ref()))
     }
 
     fn since(&self, lock: &AdvisoryLock) -> String {
@@ -82,7 +85,16 @@ impl LocksPage {
     }
 
     fn break_command(&self, row: &LockRow) -> String {
-        copy::command(&["locks", "break", &row.name, "--reason", "…"])
+        let at = in_address(row.locked_at);
+        let reason = copy::REASON;
+        // A name that begins with a dash is an option, unless two dashes have ended the options.
+        copy::command(&["locks", "break", "--as-of", &at, "--reason", reason, "--", &row.name])
+    }
+
+    /// As the command: only the lock that the page shows, not one that was taken since.
+    fn break_request(&self, row: &LockRow) -> String {
+        let body = json!({"as_of": in_address(row.locked_at), "reason": copy::REASON});
+        copy::request("POST", &format!("/locks/{}/break", segment(&row.name)), &body)
     }
 }
 

@@ -1,5 +1,6 @@
-//! `/log-in`, `/log-out`, and `/set-up` of the first account.
+//! `/log-in`, also by an identity provider, `/log-out`, and `/set-up` of the first account.
 
+mod provider;
 mod set_up;
 
 use askama::Template;
@@ -12,13 +13,16 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use sexton_operations::error::OperationError;
 use sexton_operations::passwords::Password;
+use url::Url;
 
+use self::provider::ProviderLink;
 use super::shell::form::Form;
 use super::shell::frame::{Frame, Section, html};
 use super::shell::query::PageQuery;
 use super::shell::refusal::{Refusal, with_status_of};
 use super::shell::visit::Site;
 use crate::access::client::Client;
+use crate::access::provider::CALLBACK_PATH;
 use crate::access::same_origin::refuse_other_sites;
 use crate::access::session::{self, LogInRefusal};
 use crate::access::set_up::is_open;
@@ -31,6 +35,8 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/log-in", get(show).post(log_in))
+        .route(provider::PATH, get(provider::begin))
+        .route(CALLBACK_PATH, get(provider::finish))
         .route("/log-out", post(log_out))
         .route(set_up::PATH, get(set_up::show).post(set_up::create))
         .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
@@ -66,12 +72,14 @@ struct LogInPage {
     name: String,
     next: String,
     problem: Option<String>,
+    provider: Option<ProviderLink>,
 }
 
 impl LogInPage {
     fn new(site: &Site, next: &str) -> Self {
         let frame = Frame::of_nobody(site, Section::Other);
-        Self { frame, name: String::new(), next: next.to_owned(), problem: None }
+        let provider = ProviderLink::of(site, next);
+        Self { frame, name: String::new(), next: next.to_owned(), problem: None, provider }
     }
 }
 
@@ -116,10 +124,11 @@ async fn show(
 async fn log_in(
     State(site): State<Site>,
     Stranger(client): Stranger,
+    headers: HeaderMap,
     Form(LogInForm { name, password, next }): Form<LogInForm>,
 ) -> Result<Response, Refusal> {
-    match session::log_in(&site.backend, &client, name.trim(), &password).await {
-        Ok(cookie) => Ok((cookie, Redirect::to(&destination(&site, &next))).into_response()),
+    match session::log_in(&site.backend, &client, &headers, (name.trim(), &password)).await {
+        Ok(cookie) => Ok((cookie, Redirect::to(&destination(&site.base, &next))).into_response()),
         Err(refusal) => {
             let mut page = LogInPage::new(&site, &next);
             (page.name, page.problem) = (name, Some(refusal.to_string()));
@@ -145,10 +154,49 @@ async fn log_out(
 }
 
 /// Only addresses of this console: a link may lead nobody elsewhere.
-fn destination(site: &Site, next: &str) -> String {
-    let is_here = next.starts_with('/')
+fn destination(base: &str, next: &str) -> String {
+    let is_plain = next.starts_with('/')
         && !next.starts_with("//")
-        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
-        && next.starts_with(&*site.base);
-    if is_here { next.to_owned() } else { format!("{}/", site.base) }
+        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_plain && is_below(base, next) { next.to_owned() } else { format!("{base}/") }
+}
+
+/// As browsers read it: `/console/../other` leads to `/other`.
+fn is_below(base: &str, next: &str) -> bool {
+    let read = Url::parse("http://here.invalid/").and_then(|here| here.join(next));
+    let Ok(url) = read else { return false };
+    let rest = url.path().strip_prefix(base);
+    url.host_str() == Some("here.invalid")
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_in_leads_to_addresses_of_this_console_alone() {
+        for next in ["/", "/failed?job=a&q=%2F%2Fb", "/jobs/a.b#c", "/a/../jobs"] {
+            assert_eq!(destination("", next), next);
+        }
+        for next in [
+            "",
+            "jobs",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/a\r\nb",
+            "/a b",
+            "/ä",
+            "javascript:x",
+        ] {
+            assert_eq!(destination("", next), "/", "{next}");
+        }
+        for next in ["/ops/x", "/ops/x/", "/ops/x/jobs?a=b", "/ops/x?a=b"] {
+            assert_eq!(destination("/ops/x", next), next);
+        }
+        for next in ["/", "/jobs", "/ops/xy", "/ops", "/ops/x/../y", "/ops/x/%2e%2E/y", "//ops/x"] {
+            assert_eq!(destination("/ops/x", next), "/ops/x/", "{next}");
+        }
+    }
 }

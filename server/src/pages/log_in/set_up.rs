@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 use sexton_operations::passwords::Password;
@@ -62,6 +62,7 @@ pub(super) async fn show(State(site): State<Site>, _: Stranger) -> Result<Respon
 pub(super) async fn create(
     State(site): State<Site>,
     Stranger(client): Stranger,
+    headers: HeaderMap,
     Form(SetUpForm { code, name, password }): Form<SetUpForm>,
 ) -> Result<Response, Refusal> {
     let (backend, name) = (&site.backend, name.trim());
@@ -75,7 +76,7 @@ pub(super) async fn create(
             SetUpRefusal::Failed(problem) => Ok(in_status(problem, page(&site, name, Some(text)))),
         };
     }
-    match session::log_in(backend, &client, name, &password).await {
+    match session::log_in(backend, &client, &headers, (name, &password)).await {
         Ok(cookie) => Ok((cookie, Redirect::to(&format!("{}/", site.base))).into_response()),
         // The account is there; the page of the log-in says what is wrong.
         Err(_) => Ok(Redirect::to(&format!("{}/log-in", site.base)).into_response()),

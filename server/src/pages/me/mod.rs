@@ -1,17 +1,13 @@
-//! `/me`: who you are and what you may do; and the tokens, for those who decide about them.
+//! `/me`: who you are and what you may do.
 
 mod show;
-mod tokens;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::get;
 
 use super::shell::visit::Site;
 
 /// Returns the routes.
 pub(super) fn routes() -> Router<Site> {
-    Router::new()
-        .route("/me", get(show::show))
-        .route("/me/tokens", get(tokens::list).post(tokens::create))
-        .route("/me/tokens/{name}/revoke", post(tokens::revoke))
+    Router::new().route("/me", get(show::show))
 }

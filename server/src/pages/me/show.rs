@@ -22,7 +22,6 @@ pub(super) struct MeQuery {}
 #[template(path = "me/show.html")]
 struct MePage {
     frame: Frame,
-    admin: Role,
 }
 
 impl MePage {
@@ -42,9 +41,17 @@ impl MePage {
             }
             Some(CallerKind::Token) => "The request carries a token of the API.",
             Some(CallerKind::Proxy) => "The proxy before this server has logged you in.",
+            Some(CallerKind::Oidc) => {
+                "The identity provider has logged you in. Your role is the one that SERVE_OIDC_ROLES gave you then."
+            }
             Some(CallerKind::Account) => "You have logged in with an account.",
             None => "Nobody knows.",
         }
+    }
+
+    /// The jobs to which the visitor is restricted.
+    fn only_jobs(&self) -> Option<String> {
+        self.frame.caller.as_ref()?.only_jobs.as_ref().map(ToString::to_string)
     }
 
     /// When the session ends in any case, of people who can log out.
@@ -77,5 +84,5 @@ pub(super) async fn show(
     _query: PageQuery<MeQuery>,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Other).await?;
-    Ok(html(&MePage { frame, admin: Role::Admin }))
+    Ok(html(&MePage { frame }))
 }

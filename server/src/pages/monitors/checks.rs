@@ -10,7 +10,7 @@ use sexton_store::checks::list::{CheckFilter, CheckStatus};
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -30,7 +30,7 @@ struct ChecksPage {
     frame: Frame,
     query: ChecksQuery,
     page: Page<CheckStatus>,
-    next: Option<String>,
+    pages: Pages,
 }
 
 impl ChecksPage {
@@ -74,6 +74,6 @@ pub(super) async fn list(
     let filter = CheckFilter { name: None, containing: contains.clone(), open: *open, after: None };
     let listed = checks::list(visit.reads(), filter, cursor.as_deref(), limit.get()).await;
     let page = listed.map_err(|error| visit.refuse(error))?;
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&ChecksPage { frame, query: query.values, page, next }))
+    let pages = query.pages(page.next_cursor.as_ref());
+    Ok(html(&ChecksPage { frame, query: query.values, page, pages }))
 }

@@ -10,7 +10,7 @@ use sexton_store::monitors::{MonitorFilter, MonitorStatus};
 use crate::access::Viewer;
 use crate::api::PageSize;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, Pages};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -31,7 +31,7 @@ struct MonitorsPage {
     frame: Frame,
     query: MonitorsQuery,
     page: Page<MonitorStatus>,
-    next: Option<String>,
+    pages: Pages,
 }
 
 impl MonitorsPage {
@@ -71,6 +71,6 @@ pub(super) async fn list(
         MonitorFilter { containing: contains.clone(), open: *open, limited: *limited, after: None };
     let listed = monitors::list(visit.reads(), filter, cursor.as_deref(), limit.get()).await;
     let page = listed.map_err(|error| visit.refuse(error))?;
-    let next = query.next(page.next_cursor.as_ref());
-    Ok(html(&MonitorsPage { frame, query: query.values, page, next }))
+    let pages = query.pages(page.next_cursor.as_ref());
+    Ok(html(&MonitorsPage { frame, query: query.values, page, pages }))
 }

@@ -8,7 +8,6 @@ use serde_json::Value;
 use sexton_model::access::Role;
 use sexton_operations::checks::{self, CheckAction};
 use sexton_store::checks::list::{CheckStatus, ListedPing};
-use url::form_urlencoded::byte_serialize;
 
 use super::checks::{expected, state};
 use crate::access::{Operator, Viewer};
@@ -18,6 +17,7 @@ use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
+use crate::pages::shell::segment::segment;
 use crate::pages::shell::visit::Visit;
 
 /// Pings that the page shows.
@@ -71,10 +71,8 @@ impl CheckPage {
     }
 }
 
-/// In a path a plus sign is one.
 fn path(name: &str) -> String {
-    let name: String = byte_serialize(name.as_bytes()).collect();
-    format!("/checks/{}", name.replace('+', "%20"))
+    format!("/checks/{}", segment(name))
 }
 
 pub(super) async fn show(

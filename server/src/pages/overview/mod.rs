@@ -1,7 +1,8 @@
-//! `/`: what a person on call needs in ten seconds.
+//! `/`: what a person on call needs in ten seconds; and `/upcoming`: what fires at a time that stands out there.
 
-mod chart;
 mod density;
+mod heat;
+mod part;
 mod show;
 mod tiles;
 
@@ -13,5 +14,8 @@ use super::shell::visit::Site;
 
 /// Returns the routes.
 pub(super) fn routes() -> Router<Site> {
-    Router::new().route("/", get(show::show).layer(Extension(DensityCache::default())))
+    Router::new()
+        .route("/", get(show::show))
+        .route("/upcoming", get(part::show))
+        .layer(Extension(DensityCache::default()))
 }

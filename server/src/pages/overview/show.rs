@@ -1,19 +1,19 @@
 //! The page itself.
 
-use std::sync::Arc;
+use std::borrow::Borrow;
 
 use askama::Template;
 use axum::Extension;
 use axum::response::Response;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sexton_operations::error::OperationError;
-use sexton_operations::jobs::density::{CrowdedPart, FiringDensity};
+use sexton_operations::jobs::density::FiringDay;
 use sexton_operations::jobs::next_firings::{load_candidates, soonest};
 use sexton_operations::status::{self, RecordedStatus, Warning};
 use sexton_store::Store;
 
-use super::chart::DensityChart;
-use super::density::DensityCache;
+use super::density::{Counted, DensityCache};
+use super::heat::{self, HeatHalf};
 use super::tiles::{Tile, tiles};
 use crate::access::Viewer;
 use crate::pages::shell::frame::{Frame, Section, html};
@@ -23,10 +23,6 @@ use crate::pages::shell::visit::Visit;
 
 /// Firings that the page names.
 const NEXT_FIRINGS: usize = 10;
-/// Crowded parts that the page names.
-const MAX_CROWDED: usize = 3;
-/// Hours between two labels below the chart.
-const LABEL_HOURS: i64 = 6;
 
 /// The address of the overview says nothing.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -47,7 +43,7 @@ struct OverviewPage {
     status: RecordedStatus,
     tiles: Vec<Tile>,
     next: Result<Vec<NextFiring>, String>,
-    density: Result<Arc<FiringDensity>, String>,
+    density: Result<Counted, String>,
 }
 
 impl OverviewPage {
@@ -65,20 +61,22 @@ impl OverviewPage {
         self.status.incidents.count() - self.status.incidents.worst.len() as i64
     }
 
-    fn chart<'a>(&self, density: &'a FiringDensity) -> DensityChart<'a> {
-        DensityChart(density)
+    fn halves(&self, day: &FiringDay) -> [HeatHalf; 2] {
+        heat::halves(day, self.frame.now)
     }
 
-    fn crowded(&self, density: &FiringDensity) -> Vec<CrowdedPart> {
-        density.crowded(MAX_CROWDED)
+    fn minutes(&self) -> Vec<String> {
+        heat::minutes()
     }
 
-    /// Labels below the chart, from its beginning to its end.
-    fn labels(&self, density: &FiringDensity) -> Vec<String> {
-        let at = |hours: i64| density.from + TimeDelta::hours(hours);
-        (0..=24 / LABEL_HOURS)
-            .map(|label| at(label * LABEL_HOURS).format("%H:%M").to_string())
-            .collect()
+    fn more_hot(&self, day: &FiringDay) -> usize {
+        day.all_hot.len() - day.hot.len()
+    }
+
+    /// A share of the day's firings, in words.
+    fn share(&self, percent: impl Borrow<u64>) -> String {
+        let percent = percent.borrow();
+        if *percent == 0 { "less than 1 %".to_owned() } else { format!("{percent} %") }
     }
 }
 

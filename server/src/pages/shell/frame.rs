@@ -35,6 +35,8 @@ pub(in crate::pages) enum Section {
     Failed,
     /// `/bulks`
     Bulks,
+    /// `/approvals`
+    Approvals,
     /// `/incidents`
     Incidents,
     /// `/monitors`
@@ -43,6 +45,8 @@ pub(in crate::pages) enum Section {
     Workers,
     /// `/audit`
     Audit,
+    /// `/settings`
+    Settings,
     /// None of the navigation's.
     Other,
 }
@@ -56,17 +60,19 @@ pub(in crate::pages) struct Link {
 }
 
 /// In the order of the navigation.
-const LINKS: [Link; 10] = [
+const LINKS: [Link; 12] = [
     Link { section: Section::Overview, path: "/", text: "Overview" },
     Link { section: Section::Jobs, path: "/jobs", text: "Jobs" },
     Link { section: Section::Firings, path: "/firings", text: "Firings" },
     Link { section: Section::Executions, path: "/executions", text: "Executions" },
     Link { section: Section::Failed, path: "/failed", text: "Failed" },
     Link { section: Section::Bulks, path: "/bulks", text: "Bulks" },
+    Link { section: Section::Approvals, path: "/approvals", text: "Approvals" },
     Link { section: Section::Incidents, path: "/incidents", text: "Incidents" },
     Link { section: Section::Monitors, path: "/monitors", text: "Monitors" },
     Link { section: Section::Workers, path: "/workers", text: "Workers" },
     Link { section: Section::Audit, path: "/audit", text: "Audit" },
+    Link { section: Section::Settings, path: "/settings", text: "Settings" },
 ];
 
 /// What surrounds a page.
@@ -80,17 +86,24 @@ pub(in crate::pages) struct Frame {
     pub(in crate::pages) now: DateTime<Utc>,
     /// The page's address, with its query.
     pub(in crate::pages) path: String,
+    /// How many requests wait for approval.
+    pub(in crate::pages) waiting: i64,
 }
 
 impl Frame {
     /// Returns what surrounds a page for people whom nobody knows yet; no such page shows a time.
     pub(in crate::pages) fn of_nobody(site: &Site, section: Section) -> Self {
         let (base, now, path) = (Arc::clone(&site.base), DateTime::UNIX_EPOCH, String::new());
-        Self { base, caller: None, section, now, path }
+        Self { base, caller: None, section, now, path, waiting: 0 }
     }
 
     pub(in crate::pages) fn links(&self) -> &'static [Link] {
         &LINKS
+    }
+
+    /// Returns how many things wait in the part of the console that a link leads to; 0: nothing to say.
+    pub(in crate::pages) fn waiting_at(&self, link: &Link) -> i64 {
+        if link.section == Section::Approvals { self.waiting } else { 0 }
     }
 
     /// Returns an address of this console.

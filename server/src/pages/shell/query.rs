@@ -22,13 +22,22 @@ pub(in crate::pages) struct PageQuery<T> {
 impl<T> PageQuery<T> {
     /// Returns the address with a parameter set to another value.
     pub(in crate::pages) fn with(&self, name: &str, value: &str) -> String {
-        let prefix = format!("{name}=");
-        let others =
-            self.text.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with(&prefix));
         let value: String = byte_serialize(value.as_bytes()).collect();
-        let pairs: Vec<String> =
-            others.map(str::to_owned).chain([format!("{prefix}{value}")]).collect();
+        let pair = format!("{name}={value}");
+        let pairs: Vec<&str> = self.others(name).chain([pair.as_str()]).collect();
         format!("{}?{}", self.path, pairs.join("&"))
+    }
+
+    /// Returns the address without a parameter.
+    fn without(&self, name: &str) -> String {
+        let pairs: Vec<&str> = self.others(name).collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        format!("{}{mark}{}", self.path, pairs.join("&"))
+    }
+
+    fn others(&self, name: &str) -> impl Iterator<Item = &str> {
+        let is_other = move |pair: &&str| pair.split('=').next() != Some(name);
+        self.text.split('&').filter(|pair| !pair.is_empty()).filter(is_other)
     }
 
     /// The parameters as they stand in the address.
@@ -36,9 +45,29 @@ impl<T> PageQuery<T> {
         &self.text
     }
 
-    /// Returns the address of the next page of a list.
-    pub(in crate::pages) fn next(&self, cursor: Option<&impl ToString>) -> Option<String> {
-        cursor.map(|cursor| self.with("cursor", &cursor.to_string()))
+    /// Returns the addresses of the pages around this one.
+    pub(in crate::pages) fn pages(&self, next_cursor: Option<&impl ToString>) -> Pages {
+        let is_first = self.text.split('&').all(|pair| !pair.starts_with("cursor="));
+        Pages {
+            first: (!is_first).then(|| self.without("cursor")),
+            next: next_cursor.map(|cursor| self.with("cursor", &cursor.to_string())),
+        }
+    }
+}
+
+/// Where the pages of a list lead. Lists are read forwards: the way to the page before is the browser's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::pages) struct Pages {
+    /// The first page; `None`: it is this one.
+    pub(in crate::pages) first: Option<String>,
+    /// The next page; `None`: this is the last one.
+    pub(in crate::pages) next: Option<String>,
+}
+
+impl Pages {
+    /// Returns whether this is the only page.
+    pub(in crate::pages) const fn is_only(&self) -> bool {
+        self.first.is_none() && self.next.is_none()
     }
 }
 
@@ -72,11 +101,18 @@ mod tests {
     }
 
     #[test]
-    fn the_next_page_keeps_the_other_parameters() {
+    fn the_pages_around_one_keep_the_other_parameters() {
         let query =
             PageQuery { values: (), path: "/failed".to_owned(), text: "job=a&cursor=b".to_owned() };
         assert_eq!(query.with("cursor", "c d"), "/failed?job=a&cursor=c+d");
-        assert_eq!(query.next(Some(&"x")), Some("/failed?job=a&cursor=x".to_owned()));
-        assert_eq!(query.next(None::<&String>), None);
+        let pages = query.pages(Some(&"x"));
+        assert_eq!(pages.next.as_deref(), Some("/failed?job=a&cursor=x"));
+        assert_eq!(pages.first.as_deref(), Some("/failed?job=a"));
+        let text = String::new();
+        let only = PageQuery { values: (), path: "/failed".to_owned(), text };
+        assert!(only.pages(None::<&String>).is_only());
+        let last = PageQuery { text: "cursor=b".to_owned(), ..only };
+        let pages = last.pages(None::<&String>);
+        assert_eq!((pages.first.as_deref(), pages.next), (Some("/failed"), None));
     }
 }

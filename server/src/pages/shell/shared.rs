@@ -1,7 +1,7 @@
 //! What open pages fetch again is made once for all who look at the same page: five hundred cost the database what one costs.
 //!
-//! Their script takes the content of the page alone, which depends on the address and the role of its reader, and names no reader. So
-//! readers with one role share it.
+//! Their script takes the content of the page alone. It depends on the address, the role of its reader and the jobs to which that one is
+//! restricted, and names no reader. So readers with the same role and jobs share it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use sexton_model::access::Role;
+use sexton_model::job_scope::JobScope;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
@@ -39,6 +40,8 @@ pub(in crate::pages) struct SharedAnswers(Arc<Mutex<HashMap<Key, Arc<Shared>>>>)
 struct Key {
     address: String,
     role: Role,
+    /// The preview of a bulk counts what its reader may change.
+    only_jobs: Option<JobScope>,
 }
 
 #[derive(Debug)]
@@ -99,14 +102,15 @@ pub(in crate::pages) async fn share(
     }
     let (mut parts, body) = request.into_parts();
     let allowed = Allowed::<Viewer>::from_request_parts(&mut parts, &site.backend).await;
-    let role = match allowed {
-        Ok(allowed) => allowed.caller().role,
+    let caller = match allowed {
+        Ok(allowed) => allowed.caller().clone(),
         Err(problem) => {
             let path = format!("{}{}", site.base, parts.uri);
             return Refusal::new(problem, &site, path).of_reading(true).into_response();
         }
     };
-    let key = Key { address: parts.uri.to_string(), role };
+    let key =
+        Key { address: parts.uri.to_string(), role: caller.role, only_jobs: caller.only_jobs };
     let request = Request::from_parts(parts, body);
     let Some(shared) = site.shared.get(&key, site.hub.changes()) else {
         return next.run(request).await;
@@ -136,13 +140,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_shared_until_something_changes_or_it_is_old() {
         let answers = SharedAnswers::default();
-        let key = |path: &str, role| Key { address: path.to_owned(), role };
+        let key = |path: &str, role| Key { address: path.to_owned(), role, only_jobs: None };
         let get = |key: &Key, changes| answers.get(key, changes).unwrap();
         let viewer = key("/failed", Role::Viewer);
         let first = get(&viewer, 1);
         assert!(Arc::ptr_eq(&first, &get(&viewer, 1)));
         assert!(!Arc::ptr_eq(&first, &get(&key("/failed", Role::Admin), 1)));
         assert!(!Arc::ptr_eq(&first, &get(&key("/failed?job=a", Role::Viewer), 1)));
+        let restricted = Key { only_jobs: "a.*".parse().ok(), ..viewer.clone() };
+        assert!(!Arc::ptr_eq(&first, &get(&restricted, 1)));
         let changed = get(&viewer, 2);
         assert!(!Arc::ptr_eq(&first, &changed));
         tokio::time::advance(MAX_AGE).await;
@@ -154,7 +160,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_are_limited_and_those_that_nobody_waits_for_take_no_place() {
         let answers = SharedAnswers::default();
-        let key = |number: usize| Key { address: number.to_string(), role: Role::Viewer };
+        let key = |number: usize| Key {
+            address: number.to_string(),
+            role: Role::Viewer,
+            only_jobs: None,
+        };
         let waiting: Vec<_> = (0..MAX_ANSWERS).map(|n| answers.get(&key(n), 1).unwrap()).collect();
         assert!(answers.get(&key(MAX_ANSWERS), 1).is_none());
         waiting[0].answer.set((StatusCode::OK, HeaderMap::new(), Bytes::new())).unwrap();

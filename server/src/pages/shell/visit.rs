@@ -5,13 +5,17 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Method, Uri};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use sexton_operations::actor::Actor;
+use sexton_operations::approvals::requests;
+use sexton_service::settings::EffectiveSetting;
+use sexton_store::approvals::ApprovalRequest;
 use sexton_store::{Store, status};
 
 use super::frame::{Frame, Section};
 use super::refusal::Refusal;
 use super::shared::{REFRESH, SharedAnswers};
-use crate::access::{Allowed, Backend, Permission};
+use crate::access::{Allowed, Backend, Caller, Permission};
 use crate::events::{Hub, Listener, Topic};
 
 /// What all pages work with. Cheap to clone.
@@ -53,6 +57,16 @@ impl<P: Permission> Visit<P> {
         self.allowed.writes()
     }
 
+    /// Who sends it.
+    pub(in crate::pages) fn caller(&self) -> &Caller {
+        self.allowed.caller()
+    }
+
+    /// The request, as the API has it.
+    pub(in crate::pages) fn allowed(&self) -> &Allowed<P> {
+        &self.allowed
+    }
+
     /// For the audit.
     pub(in crate::pages) fn actor(&self) -> &Actor {
         self.allowed.actor()
@@ -71,13 +85,30 @@ impl<P: Permission> Visit<P> {
             caller.name.clear();
             caller.session_expires_at = None;
         }
-        let caller = Some(caller);
-        Ok(Frame { base: Arc::clone(&self.site.base), caller, section, now, path: self.path() })
+        let (base, caller) = (Arc::clone(&self.site.base), Some(caller));
+        let waiting = requests::count_waiting(self.reads()).await;
+        let waiting = waiting.map_err(|error| self.refuse(error))?;
+        Ok(Frame { base, caller, section, now, path: self.path(), waiting })
+    }
+
+    /// The settings of this server, without any secret.
+    pub(in crate::pages) fn settings(&self) -> Arc<[EffectiveSetting]> {
+        self.site.backend.settings()
+    }
+
+    /// The name of this server.
+    pub(in crate::pages) fn host(&self) -> &str {
+        self.site.backend.host()
     }
 
     /// Returns an address of this console.
     pub(in crate::pages) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.site.base)
+    }
+
+    /// Leads to the page of a request that waits for another person.
+    pub(in crate::pages) fn to_request(&self, request: &ApprovalRequest) -> Response {
+        Redirect::to(&self.url(&format!("/approvals/{}", request.id))).into_response()
     }
 
     /// The path and the query that were requested, with the base path.

@@ -236,7 +236,12 @@ fn describe_days(
         (None, Some((days, false)), DayRule::Both) => {
             Some([Some(days), in_months].into_iter().flatten().collect::<Vec<_>>().join(" "))
         }
-        (Some(first), Some((second, _)), DayRule::Either) => {
+        // The months hold for both.
+        (Some(first), Some((second, false)), DayRule::Either) => {
+            let also = [Some(format!("{first}, and also {second}")), in_months];
+            Some(also.into_iter().flatten().collect::<Vec<_>>().join(" "))
+        }
+        (Some(first), Some((second, true)), DayRule::Either) => {
             Some(format!("{first}, and also {second}"))
         }
         (Some(first), Some((second, _)), DayRule::Both) => {

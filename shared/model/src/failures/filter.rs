@@ -21,6 +21,9 @@ pub struct FailureFilter {
     /// Of this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// Of jobs whose names begin with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_prefix: Option<String>,
     /// Of this task type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
@@ -81,6 +84,7 @@ impl fmt::Display for FailureFilter {
         let at = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
         let options = [
             ("--job", self.job.map(|id| id.to_string())),
+            ("--job-prefix", self.job_prefix.clone()),
             ("--task-type", self.task_type.clone()),
             ("--pool", self.pool.clone()),
             ("--error-class", self.error_class.clone()),
@@ -115,6 +119,7 @@ mod tests {
         FailureFilter {
             discarded: true,
             job: Some(JobId::new(Uuid::from_u128(7))),
+            job_prefix: Some("shop.".into()),
             task_type: Some("charge".into()),
             pool: Some("default".into()),
             error_class: Some("exit_1".into()),

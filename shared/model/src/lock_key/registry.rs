@@ -22,6 +22,7 @@ pub struct Registry {
 
 /// What is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LockKeyFindingCode, rename_all = "snake_case"))]
 pub enum Code {
     /// A job's name is not `<service>.<jobName>`.
     Name,
@@ -63,6 +64,7 @@ impl Serialize for Code {
 
 /// Something that a person has to decide about.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LockKeyFinding))]
 pub struct Finding {
     /// The kind.
     pub code: Code,

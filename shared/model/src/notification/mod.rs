@@ -2,6 +2,7 @@
 
 mod judgement;
 mod retry;
+mod state;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,6 +14,7 @@ use crate::remedy::section_of;
 
 pub use judgement::{DropReason, Standing, Verdict, judge};
 pub use retry::{FAILURES_OF_A_FAILING_CHANNEL, GIVE_UP_AFTER, RETRY_AFTER_MAX, backoff, retry_in};
+pub use state::NotificationState;
 
 /// Messages that a channel receives one by one within [`DIGEST_WINDOW_S`]; further ones are joined to a digest.
 pub const MAX_SINGLES: usize = 20;

@@ -1,10 +1,12 @@
 //! Counts the firings of a schedule and a timetable in a range, without visiting each.
 
+use std::iter;
+
 use chrono::{DateTime, Utc};
 
 use super::firings::after;
 use super::rule::Rule;
-use super::timetable::Timetable;
+use super::timetable::{Timetable, before};
 
 impl Timetable {
     /// Returns the exact number of firings from `from` on and before `until`.
@@ -30,6 +32,22 @@ impl Timetable {
             back = back.checked_sub(self.rule.count(from, until))?;
         }
         None
+    }
+
+    /// Yields when the firings become due that do so from `from` on and before `until`, ascending: their nominal times, with their jitter.
+    /// Each costs a search.
+    pub fn due_times(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> impl Iterator<Item = DateTime<Utc>> {
+        let mut cursor = before(self.spread_from(from).unwrap_or(from));
+        iter::from_fn(move || {
+            cursor = self.next_after(cursor).filter(|nominal| *nominal < until)?;
+            Some(self.due(cursor))
+        })
+        .skip_while(move |due| *due < from)
+        .take_while(move |due| *due < until)
     }
 
     /// Returns the parts of a range that can have firings: between start and end, without the excluded days. In their

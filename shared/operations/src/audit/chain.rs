@@ -50,6 +50,7 @@ pub async fn head(store: &Store) -> Result<AuditHead, OperationError> {
 
 /// The result of a verification.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditVerification {
     /// Whether nothing was changed, removed or inserted.
     pub is_intact: bool,
@@ -69,6 +70,7 @@ pub struct AuditVerification {
 
 /// What is wrong with the audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditProblem {
     /// Its kind, with the place.
     #[serde(flatten)]

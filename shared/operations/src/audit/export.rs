@@ -1,12 +1,15 @@
-//! The end of an export: what it contains, and the head of the audit's chain.
+//! Exports of the audit. Each ends with what it contains, and the head of the audit's chain.
 
 use ring::digest::{Context, SHA256};
 use serde::Serialize;
 use sexton_store::Store;
+use sexton_store::operator::{ActionFilter, PageStart};
 
 use super::chain::{self, AuditHead};
+use super::{list, wait_until_settled};
 use crate::digest::hex;
 use crate::error::OperationError;
+use crate::text::json_line;
 
 /// The last line of an export.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -53,4 +56,41 @@ impl ExportDigest {
         let head = chain::head(store).await?;
         Ok(ExportEnd { through, actions: self.actions, sha256, head })
     }
+}
+
+/// Exports at most `limit` actions behind the one with the number `after`, the oldest first, as lines of JSON. Values that look like
+/// secrets are masked. The last line is the [`ExportEnd`]; its `through` is the `after` of the next part, and a part with fewer
+/// than `limit` actions is the last one for now.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn export_part(
+    store: &Store,
+    filter: &ActionFilter,
+    after: i64,
+    limit: i64,
+) -> Result<String, OperationError> {
+    let (settled, _) = wait_until_settled(store, after).await?;
+    let start = PageStart::After { after, through: settled };
+    let page = list(store, filter, start, limit, false).await?;
+    let (mut text, mut digest) = (String::new(), ExportDigest::default());
+    for action in &page {
+        let line = line_of(action)?;
+        digest.add(&line);
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let last = page.last().filter(|_| page.len() as i64 >= limit);
+    // A filter may leave out the last ones.
+    let through = last.map_or(after.max(settled), |last| last.id);
+    let end = digest.finish(store, through).await?;
+    text.push_str(&line_of(&end)?);
+    text.push('\n');
+    Ok(text)
+}
+
+fn line_of(document: &impl Serialize) -> Result<String, OperationError> {
+    json_line(document)
+        .map_err(|error| OperationError::Failed(format!("the audit is no JSON: {error}")))
 }

@@ -1,5 +1,7 @@
 //! Previews and creates bulks.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_model::bulk::BulkKind;
@@ -13,7 +15,10 @@ use uuid::Uuid;
 
 use super::watch::find;
 use crate::actor::Actor;
+use crate::approvals::gate::{self, ApprovalDemand, Clearance, Gate, Outcome};
+use crate::approvals::proposal::{BulkProposal, Proposal};
 use crate::error::{Conflict, InvalidRequest, OperationError};
+use crate::scope;
 use crate::selection::{Selection, current_attempts};
 
 /// Who checks whether an effect has happened.
@@ -45,7 +50,7 @@ impl Verifier<'_> {
 pub struct BulkAction<'a> {
     /// The kind.
     pub kind: BulkKind,
-    /// Size of the canary: the other executions follow only when all of these have ended well.
+    /// Size of the canary: the other executions follow only when all of these have succeeded.
     pub canary: Option<u32>,
     /// The pool for the executions; `None`: each its own.
     pub pool: Option<&'a str>,
@@ -93,6 +98,7 @@ pub async fn preview(
     check_passed(store, until).await?;
     match selection {
         Selection::Filter(filter) => {
+            let filter = &scope::narrow(store, &**filter)?;
             let counts = bulk::preview(store, filter, until).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
@@ -118,6 +124,7 @@ pub async fn preview_cancel(
     check_passed(store, until).await?;
     match selection {
         Selection::Filter(filter) => {
+            let filter = &scope::narrow(store, &**filter)?;
             let counts = bulk::preview_cancel(store, filter, until).await?;
             Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
         }
@@ -179,6 +186,40 @@ impl BulkPreview {
         Err(Conflict::Other(text))
     }
 
+    /// Refuses a bulk that has other executions than those who approved it have seen, as far as the number of each job shows, among the first 100,000.
+    /// Of what waits or runs, some has ended meanwhile; then it has fewer.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict::Other`].
+    pub(crate) fn check_approved(
+        &self,
+        kind: BulkKind,
+        seen: &BulkProposal,
+    ) -> Result<(), Conflict> {
+        let now: BTreeMap<_, _> = self.counts.jobs.iter().cloned().collect();
+        let then: BTreeMap<_, _> = seen.jobs.iter().cloned().collect();
+        let is_equal = now == then && self.counts.more == seen.has_more;
+        let is_part = || {
+            let is_within =
+                |(job, count): (&String, &u64)| then.get(job).is_some_and(|then| count <= then);
+            self.counts.more <= seen.has_more && now.iter().all(is_within)
+        };
+        if is_equal || kind == BulkKind::Cancel && is_part() {
+            return Ok(());
+        }
+        let (count, before) = (self.counts.count, seen.count);
+        let text = if count == before {
+            "executions of other jobs are selected than when it was requested; request it again"
+                .to_owned()
+        } else {
+            format!(
+                "{count} executions are selected, and {before} were when it was requested; request it again"
+            )
+        };
+        Err(Conflict::Other(text))
+    }
+
     /// Refuses a bulk without executions.
     ///
     /// # Errors
@@ -191,8 +232,8 @@ impl BulkPreview {
         Ok(())
     }
 
-    /// Creates the previewed bulk, and returns its number. A filter selects executions that had failed (to be
-    /// cancelled: been claimed) by the preview.
+    /// Creates the previewed bulk, and returns its number, unless a rule demands the approval of others. A filter selects executions that
+    /// had failed (to be cancelled: been claimed) by the preview.
     ///
     /// A crash before the commit leaves nothing; after it, the schedulers carry the bulk out.
     ///
@@ -204,8 +245,74 @@ impl BulkPreview {
         store: &Store,
         action: BulkAction<'_>,
         actor: &Actor,
-    ) -> Result<i64, OperationError> {
+    ) -> Result<Outcome<i64>, OperationError> {
         self.check()?;
+        let cleared = match self.proposal(action) {
+            None => Outcome::Done(Clearance::UNRULED),
+            Some(proposal) => {
+                Gate::load(store).await?.clear(store, &proposal, (actor, action.reason)).await?
+            }
+        };
+        match cleared {
+            Outcome::Waits(request) => Ok(Outcome::Waits(request)),
+            Outcome::Done(clearance) => {
+                Ok(Outcome::Done(self.create_cleared(store, action, clearance, actor).await?))
+            }
+        }
+    }
+
+    /// Returns what the bulk needs; `None`: nobody else's approval.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database.
+    pub async fn demand(
+        &self,
+        store: &Store,
+        action: BulkAction<'_>,
+    ) -> Result<Option<ApprovalDemand>, OperationError> {
+        match self.proposal(action) {
+            Some(proposal) => gate::preview(store, &proposal).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Makes the proposal of this bulk; `None`: no rule concerns it.
+    fn proposal(&self, action: BulkAction<'_>) -> Option<Proposal> {
+        let make = match action.kind {
+            BulkKind::Requeue => Proposal::BulkRequeue,
+            BulkKind::Discard => Proposal::BulkDiscard,
+            BulkKind::Cancel => Proposal::BulkCancel,
+            BulkKind::Restore => return None,
+        };
+        let (filter, ids) = match &self.targets {
+            Targets::Filter(filter) => (Some(filter.clone()), Vec::new()),
+            Targets::Ids(ids) => {
+                (None, ids.iter().map(|(id, attempt)| (id.get(), attempt.get())).collect())
+            }
+        };
+        Some(make(BulkProposal {
+            filter,
+            ids,
+            previewed_at: self.counts.previewed_at,
+            count: self.counts.count,
+            has_more: self.counts.more,
+            jobs: self.counts.jobs.clone(),
+            rate: action.rate.map(|rate| rate.to_string()),
+            canary: action.canary,
+            pool: action.pool.map(str::to_owned),
+            verify: action.verify.to_store(true).unwrap_or_default().to_owned(),
+        }))
+    }
+
+    /// Creates a bulk that needs nobody's approval, or has it.
+    pub(crate) async fn create_cleared(
+        &self,
+        store: &Store,
+        action: BulkAction<'_>,
+        clearance: Clearance,
+        actor: &Actor,
+    ) -> Result<i64, OperationError> {
         let any = bulk::any_job_has_verify_task(store).await?;
         let new = NewBulk {
             kind: action.kind,
@@ -219,7 +326,8 @@ impl BulkPreview {
             pool: action.pool,
             verify: action.verify.to_store(any).filter(|_| action.kind == BulkKind::Requeue),
         };
-        Ok(bulk::create(store, &new, actor.because(action.reason)).await?)
+        let by = actor.because(action.reason);
+        Ok(bulk::create_with(store, &new, clearance.claim(), by).await?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requeues a few executions whose jobs have a verify task, by a bulk, since the question takes a while and must
 //! survive the program that asks.
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -9,11 +10,13 @@ use sexton_store::{Store, status};
 
 use sexton_store::operator::RequeueOptions;
 
-use super::request::Verifier;
+use super::request::{BulkAction, Verifier, preview};
 use crate::actor::Actor;
+use crate::approvals::gate::{Clearance, Gate, Outcome};
 use crate::error::OperationError;
 use crate::failed::actions::{self, find_failed};
-use crate::failed::edit::{Difference, EditTarget, Edited};
+use crate::failed::edit::{Difference, EditTarget};
+use crate::selection::Selection;
 
 /// What became of the requeue of one execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,34 +28,47 @@ pub enum Requeued {
 }
 
 /// What became of an edit that was written.
-#[derive(Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EditOutcome {
     /// It is edited, and requeued if that was requested.
     Done,
     /// It is edited; the bulk of this number runs the job's verify task before it requeues it.
     Verifying(i64),
-    /// It is edited, but stays failed: for this reason there is no bulk that runs the verify task.
-    NotRequeued(OperationError),
 }
 
-/// Writes an edit, and then requeues the execution if that was requested, after the verify task of its job if there is one.
-///
-/// A crash between the edit and the bulk that verifies leaves the execution edited and failed.
+/// Writes an edit, and requeues the execution if that was requested, after the verify task of its job if there is one; unless a rule
+/// demands the approval of others. All of that is one transaction.
 ///
 /// # Errors
 ///
-/// [`crate::error::Conflict`] after another operator's change; nothing was written. Once the edit is written, nothing is an error.
+/// [`crate::error::Conflict`] after another operator's change; nothing was written.
 pub async fn edit_and_requeue(
     store: &Store,
     target: &EditTarget<'_>,
     params: &Value,
     difference: &Difference<'_>,
     (actor, reason): (&Actor, &str),
+) -> Result<Outcome<EditOutcome>, OperationError> {
+    let proposal = target.proposal(params, difference);
+    let cleared = Gate::load(store).await?.clear(store, &proposal, (actor, Some(reason))).await?;
+    match cleared {
+        Outcome::Waits(request) => Ok(Outcome::Waits(request)),
+        Outcome::Done(clearance) => {
+            let change = (target, params, difference);
+            Ok(Outcome::Done(edit_cleared(store, change, clearance, (actor, reason)).await?))
+        }
+    }
+}
+
+/// Writes an edit that needs nobody's approval, or has it.
+pub(crate) async fn edit_cleared(
+    store: &Store,
+    (target, params, difference): (&EditTarget<'_>, &Value, &Difference<'_>),
+    clearance: Clearance,
+    (actor, reason): (&Actor, &str),
 ) -> Result<EditOutcome, OperationError> {
-    let edited = target.apply(store, params, difference, (actor, reason)).await?;
-    let Edited::ToVerify { id, attempt } = edited else { return Ok(EditOutcome::Done) };
-    let requeued = requeue(store, &[id], Some(attempt), None, (actor, Some(reason))).await;
-    Ok(requeued.map_or_else(EditOutcome::NotRequeued, EditOutcome::Verifying))
+    let verifying = target.apply(store, params, difference, clearance, (actor, reason)).await?;
+    Ok(verifying.map_or(EditOutcome::Done, EditOutcome::Verifying))
 }
 
 /// Requeues one failed execution, after the verify task of its job if there is one. With the attempt number that the operator has `seen`,
@@ -68,7 +84,7 @@ pub async fn requeue_one(
     by: (&Actor, Option<&str>),
 ) -> Result<Requeued, OperationError> {
     if count_with_verify_task(store, &[id]).await? > 0 {
-        return Ok(Requeued::Verifying(requeue(store, &[id], seen, None, by).await?));
+        return Ok(Requeued::Verifying(requeue_single(store, id, seen, by).await?));
     }
     actions::requeue(store, id, seen, RequeueOptions::default(), by).await?;
     Ok(Requeued::Done)
@@ -87,8 +103,37 @@ pub async fn count_with_verify_task(
     Ok(bulk::count_with_verify_task(store, &raw).await?)
 }
 
+/// Creates a bulk that runs the verify task of one execution's job, and requeues it if its effect has not happened.
+async fn requeue_single(
+    store: &Store,
+    id: ExecutionId,
+    seen: Option<AttemptNumber>,
+    (actor, reason): (&Actor, Option<&str>),
+) -> Result<i64, OperationError> {
+    let previewed_at = status::clock(store).await?;
+    let seen = [(id, find_failed(store, id, seen).await?.1)];
+    let new = new_bulk(&seen, previewed_at, None);
+    Ok(bulk::create(store, &new, actor.because(reason)).await?)
+}
+
+const fn new_bulk<'a>(
+    seen: &'a [(ExecutionId, AttemptNumber)],
+    previewed_at: DateTime<Utc>,
+    pool: Option<&'a str>,
+) -> NewBulk<'a> {
+    NewBulk {
+        kind: BulkKind::Requeue,
+        selector: BulkSelector::Ids(seen),
+        previewed_at,
+        rate: None,
+        canary: None,
+        pool,
+        verify: Verifier::Tasks.to_store(true),
+    }
+}
+
 /// Creates a bulk that runs the verify task for each execution, at most 1,000, and requeues those whose effect has
-/// not happened; returns its number. With `attempt`, only at that attempt number; otherwise at the current one of
+/// not happened; returns its number, unless a rule demands the approval of others. With `attempt`, only at that attempt number; otherwise at the current one of
 /// each.
 ///
 /// A crash before the commit leaves nothing; after it the schedulers carry the bulk out.
@@ -103,20 +148,19 @@ pub async fn requeue(
     attempt: Option<AttemptNumber>,
     pool: Option<&str>,
     (actor, reason): (&Actor, Option<&str>),
-) -> Result<i64, OperationError> {
-    let previewed_at = status::clock(store).await?;
+) -> Result<Outcome<i64>, OperationError> {
     let mut seen = Vec::with_capacity(ids.len());
     for id in ids {
         seen.push((*id, find_failed(store, *id, attempt).await?.1));
     }
-    let new = NewBulk {
+    let preview = preview(store, &Selection::Ids(ids.to_vec()), None).await?.at_attempts(&seen);
+    let action = BulkAction {
         kind: BulkKind::Requeue,
-        selector: BulkSelector::Ids(&seen),
-        previewed_at,
-        rate: None,
         canary: None,
         pool,
-        verify: Verifier::Tasks.to_store(true),
+        verify: Verifier::Tasks,
+        rate: None,
+        reason,
     };
-    Ok(bulk::create(store, &new, actor.because(reason)).await?)
+    preview.create(store, action, actor).await
 }

@@ -17,8 +17,8 @@ use sexton_store::{Store, reconcile};
 use tokio::time::timeout;
 
 use super::facts::{Facts, Rows};
-use super::gather::link_settings;
-use super::{Code, Finding};
+use super::gather::{gather, link_settings};
+use super::{Code, Finding, diagnose};
 use crate::connect::{ConnectError, Connector};
 
 /// Silence after which a process is marked as stopped; its next heartbeat would clear the mark.
@@ -31,6 +31,7 @@ const DECLARE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a repair.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Repair {
     /// The finding.
     pub code: Code,
@@ -40,12 +41,30 @@ pub struct Repair {
     pub what: String,
 }
 
+/// Examines the platform, repairs what it can, and examines it again if it has repaired anything. Returns the findings that
+/// are left, and the repairs.
+///
+/// # Errors
+///
+/// `DATABASE_URL` is not set, or the database is unavailable for the repairs, of which earlier ones stay. Other failures are findings.
+pub async fn examine_and_fix(
+    connector: &Connector<'_>,
+) -> Result<(Vec<Finding>, Vec<Repair>), ConnectError> {
+    let facts = gather(connector).await?;
+    let findings = diagnose(&facts);
+    let fixed = fix(connector, &facts, &findings).await?;
+    if fixed.is_empty() {
+        return Ok((findings, fixed));
+    }
+    Ok((diagnose(&gather(connector).await?), fixed))
+}
+
 /// Repairs the findings that it can, each at most once.
 ///
 /// # Errors
 ///
 /// The database is unavailable. Earlier repairs stay.
-pub async fn fix(
+async fn fix(
     connector: &Connector<'_>,
     facts: &Facts,
     findings: &[Finding],

@@ -12,6 +12,8 @@ use sexton_store::operator::{self, OperatorError, RequeueOptions};
 use sexton_store::{Store, instances};
 
 use crate::actor::Actor;
+use crate::approvals::gate::{Clearance, Gate, Outcome};
+use crate::approvals::proposal::{DiscardProposal, Proposal};
 use crate::error::{Conflict, ExecutionAction, NotFound, OperationError, action_error};
 use crate::execution_ids;
 use crate::text::ago;
@@ -43,7 +45,7 @@ pub async fn requeue(
     done
 }
 
-/// Gives up a failed execution. It can be restored until retention removes it.
+/// Gives up a failed execution, unless a rule demands the approval of others. It can be restored until retention removes it.
 ///
 /// # Errors
 ///
@@ -53,8 +55,39 @@ pub async fn discard(
     id: ExecutionId,
     actor: &Actor,
     reason: &str,
+) -> Result<Outcome<()>, OperationError> {
+    let (gate, by) = (Gate::load(store).await?, (actor, reason));
+    if let Some(clearance) = gate.without_rules() {
+        return Ok(Outcome::Done(discard_cleared(store, id, None, clearance, by).await?));
+    }
+    let row = find(store, id).await?;
+    let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
+    if State::parse(&row.state) != Some(State::Failed) {
+        let state = State::parse(&row.state).unwrap_or(State::Pending);
+        let moved = OperatorError::Conflict { id, state, attempt };
+        return Err(conflict(store, moved, ExecutionAction::Discard).await);
+    }
+    let (execution, job) = (id.get(), row.job_name);
+    let proposal = Proposal::Discard(DiscardProposal { execution, job, attempt: attempt.get() });
+    match gate.clear(store, &proposal, (actor, Some(reason))).await? {
+        Outcome::Waits(request) => Ok(Outcome::Waits(request)),
+        Outcome::Done(clearance) => {
+            let discarded = discard_cleared(store, id, Some(attempt), clearance, by).await;
+            Ok(Outcome::Done(discarded?))
+        }
+    }
+}
+
+/// Gives up a failed execution, only at the attempt number that was `seen`.
+pub(crate) async fn discard_cleared(
+    store: &Store,
+    id: ExecutionId,
+    seen: Option<AttemptNumber>,
+    clearance: Clearance,
+    (actor, reason): (&Actor, &str),
 ) -> Result<(), OperationError> {
-    let done = operator::discard(store, id, actor.because(Some(reason)), None).await;
+    let (seen, by) = ((seen, clearance.claim()), actor.because(Some(reason)));
+    let done = operator::discard_with(store, id, seen, by, None).await;
     let done = or_conflict(store, done, ExecutionAction::Discard).await;
     if done.is_ok() {
         fault::point("console.discarded");

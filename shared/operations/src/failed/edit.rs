@@ -9,13 +9,16 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::params::check;
 use sexton_model::pool::PoolName;
 use sexton_service::fault;
+use sexton_store::edits::{self, AfterEdit, Edit};
 use sexton_store::executions::Execution;
-use sexton_store::operator;
 use sexton_store::{Store, bulk};
 
 use super::actions::{check_pool, conflict, find_failed};
 use super::changes::{Change, changes};
 use crate::actor::Actor;
+use crate::approvals::gate::{self, ApprovalDemand, Clearance};
+use crate::approvals::proposal::{EditProposal, MAX_LISTED_CHANGES, Proposal};
+use crate::digest::sha256_hex;
 use crate::error::{Conflict, ExecutionAction, InvalidRequest, OperationError};
 use crate::execution_ids;
 use crate::params_schemas::ParamsSchemas;
@@ -53,20 +56,6 @@ pub struct Difference<'a> {
     pub params: Vec<Change>,
     /// The new pool, if it changes.
     pub pool: Option<&'a str>,
-}
-
-/// What an edit has written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Edited {
-    /// It is edited, and requeued if requested.
-    Done,
-    /// It is edited; before it runs, the caller starts its job's verify task.
-    ToVerify {
-        /// The execution.
-        id: ExecutionId,
-        /// Its attempt number.
-        attempt: AttemptNumber,
-    },
 }
 
 impl<'a> EditTarget<'a> {
@@ -110,6 +99,41 @@ impl<'a> EditTarget<'a> {
         Ok(Difference { params: found, pool })
     }
 
+    /// Makes the proposal of this edit.
+    pub(crate) fn proposal(&self, params: &Value, difference: &Difference<'_>) -> Proposal {
+        Proposal::Edit(EditProposal {
+            execution: self.id.get(),
+            job: self.row.job_name.clone(),
+            attempt: self.attempt.get(),
+            seen: sha256_hex(self.row.params.to_string().as_bytes()),
+            params: params.clone(),
+            changes: difference
+                .params
+                .iter()
+                .take(MAX_LISTED_CHANGES)
+                .map(ToString::to_string)
+                .collect(),
+            change_count: difference.params.len(),
+            pool: difference.pool.map(str::to_owned),
+            requeue: self.options.requeue,
+            verify: self.options.verify,
+        })
+    }
+
+    /// Returns what the edit needs; `None`: nobody else's approval.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database.
+    pub async fn demand(
+        &self,
+        store: &Store,
+        params: &Value,
+        difference: &Difference<'_>,
+    ) -> Result<Option<ApprovalDemand>, OperationError> {
+        gate::preview(store, &self.proposal(params, difference)).await
+    }
+
     /// Returns the schemas of the workers in its new pool.
     ///
     /// # Errors
@@ -124,7 +148,7 @@ impl<'a> EditTarget<'a> {
         ParamsSchemas::load(store, &self.row.task_type, pool).await
     }
 
-    /// Writes the edit, with its record in the audit, in one transaction.
+    /// Writes the edit and what follows it, with the record in the audit, in one transaction. Returns the number of the bulk that verifies it.
     ///
     /// # Errors
     ///
@@ -134,23 +158,23 @@ impl<'a> EditTarget<'a> {
         store: &Store,
         params: &Value,
         difference: &Difference<'_>,
+        clearance: Clearance,
         (actor, reason): (&Actor, &str),
-    ) -> Result<Edited, OperationError> {
-        // Its verify task comes before the requeue, so this call only edits.
-        let is_verified = self.has_verify_task && self.options.verify;
-        let edit = operator::Edit {
-            seen: &self.row.params,
-            params,
-            pool: difference.pool,
-            requeue: self.options.requeue && !is_verified,
-            unverified: self.has_verify_task && !is_verified,
+    ) -> Result<Option<i64>, OperationError> {
+        let then = match self.options {
+            EditOptions { requeue: false, .. } => AfterEdit::Stay,
+            EditOptions { verify: true, .. } if self.has_verify_task => AfterEdit::Verify,
+            _ => AfterEdit::Requeue { unverified: self.has_verify_task },
         };
+        let edit = Edit { seen: &self.row.params, params, pool: difference.pool, then };
         let (id, attempt, by) = (self.id, self.attempt, actor.because(Some(reason)));
-        if let Err(error) = operator::edit(store, id, attempt, edit, by, None).await {
-            return Err(conflict(store, error, ExecutionAction::Requeue).await);
-        }
+        let claim = clearance.claim();
+        let verifying = match edits::edit(store, id, attempt, edit, claim, by, None).await {
+            Ok(verifying) => verifying,
+            Err(error) => return Err(conflict(store, error, ExecutionAction::Requeue).await),
+        };
         fault::point("console.edited");
-        Ok(if is_verified { Edited::ToVerify { id, attempt } } else { Edited::Done })
+        Ok(verifying)
     }
 }
 

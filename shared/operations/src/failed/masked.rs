@@ -69,6 +69,24 @@ pub fn merge(params: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
+/// Returns a patch for [`merge`] that changes `before` into `after`. A field that is to be `null` cannot be in one: it is left out where
+/// `before` has none, and removed otherwise.
+#[must_use]
+pub fn merge_patch(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let mut patch: Map<String, Value> = removed.map(|name| (name.clone(), Value::Null)).collect();
+    for (name, value) in after {
+        match (before.get(name), value) {
+            (Some(old), new) if old == new => {}
+            (Some(Value::Object(old)), Value::Object(new)) => {
+                patch.insert(name.clone(), merge_patch(old, new).into());
+            }
+            (_, new) => drop(patch.insert(name.clone(), new.clone())),
+        }
+    }
+    patch
+}
+
 fn search(
     before: Option<&Value>,
     after: &Value,
@@ -131,6 +149,20 @@ mod tests {
         let moved =
             restore_masked(&stored, &json!({"api_token": "new", "other": {"password": "***"}}));
         assert_eq!(masked_places(&stored, &moved), ["/other/password"]);
+    }
+
+    #[test]
+    fn a_patch_leads_from_what_was_there_to_what_is_to_be_there() {
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let before = object(json!({"a": 1, "b": {"c": 2, "d": "***"}, "e": [1], "f": {"g": 1}}));
+        let after = object(json!({"a": 1, "b": {"c": 3, "d": "***"}, "e": [2], "f": 4, "h": {}}));
+        let patch = merge_patch(&before, &after);
+        assert_eq!(patch, object(json!({"b": {"c": 3}, "e": [2], "f": 4, "h": {}})));
+        let mut merged = before.clone();
+        merge(&mut merged, &patch);
+        assert_eq!(merged, after);
+        merge(&mut merged, &merge_patch(&after, &before));
+        assert_eq!(merged, before);
     }
 
     #[test]

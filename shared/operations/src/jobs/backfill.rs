@@ -7,8 +7,10 @@ use sexton_model::rate::Rate;
 use sexton_model::zone::Zone;
 use sexton_service::fault;
 use sexton_store::Store;
+use sexton_store::approvals::ClaimedRequest;
 use sexton_store::backfill::{
-    Backfill, BackfillError, BackfilledFiring, BatchStart, MAX_BACKFILL_EXECUTIONS, create_batch,
+    ApprovedBackfill, Backfill, BackfillError, BackfilledFiring, BatchStart,
+    MAX_BACKFILL_EXECUTIONS, create_batch,
 };
 use sexton_store::jobs::Job;
 use sexton_store::ledger::zone_of;
@@ -16,6 +18,8 @@ use sexton_store::operator::AuditContext;
 use uuid::Uuid;
 
 use crate::actor::Actor;
+use crate::approvals::gate::{self, ApprovalDemand, Gate, Outcome};
+use crate::approvals::proposal::{BackfillProposal, Proposal};
 use crate::error::{Conflict, InvalidRequest, OperationError};
 use crate::instants::{self, TimeRangeRequest};
 use crate::job_names;
@@ -51,6 +55,7 @@ pub struct BackfillRange<'a> {
     pub since: DateTime<Utc>,
     /// The instant behind the last one.
     pub until: DateTime<Utc>,
+    job: (Uuid, i32),
     request: BackfillRequest<'a>,
 }
 
@@ -64,11 +69,26 @@ impl<'a> BackfillRequest<'a> {
         let zone = self.zone.unwrap_or_else(|| zone_of(job));
         let texts = TimeRangeRequest { since: Some(self.since), until: self.until };
         let (since, until) = texts.read_until_now(zone, now)?;
-        Ok(BackfillRange { since, until, request: self })
+        Ok(BackfillRange { since, until, job: (job.id, job.revision), request: self })
     }
 }
 
-impl BackfillRange<'_> {
+impl<'a> BackfillRange<'a> {
+    /// Makes the range that was requested.
+    pub(crate) fn of_proposal(proposal: &'a BackfillProposal, reason: &'a str) -> Self {
+        let request = BackfillRequest {
+            job: &proposal.job,
+            since: "",
+            until: None,
+            zone: None,
+            rate: proposal.rate.as_deref().and_then(|rate| rate.parse().ok()),
+            allow_overlap: proposal.allow_overlap,
+            reason: Some(reason),
+        };
+        let job = (proposal.job_id, proposal.revision);
+        Self { since: proposal.since, until: proposal.until, job, request }
+    }
+
     /// Makes the document of a backfill, or of its preview.
     pub fn report(&self, totals: Totals, dry_run: bool) -> BackfillReport {
         let firings_are_all = totals.firing_count() == totals.listed.len() as u64;
@@ -85,6 +105,7 @@ impl BackfillRange<'_> {
             last_due_at: totals.last_due_at,
             firings: totals.listed.into_iter().map(ReportedFiring::new).collect(),
             firings_are_all,
+            approval: None,
         }
     }
 
@@ -95,7 +116,7 @@ impl BackfillRange<'_> {
     /// [`InvalidRequest`] for a range that is too long, lies ahead, or has more than 20,000 firings without an
     /// execution, and for executions that would overlap against the job's policy.
     pub async fn preview(&self, store: &Store, actor: &Actor) -> Result<Totals, OperationError> {
-        let preview = self.run_batches(store, actor, true).await?;
+        let preview = self.run_batches(store, actor, None, true).await?;
         if preview.made > MAX_BACKFILL_EXECUTIONS {
             let text = format!(
                 "{} firings have no execution; {MAX_BACKFILL_EXECUTIONS} at most at once: narrow the range",
@@ -106,29 +127,97 @@ impl BackfillRange<'_> {
         Ok(preview)
     }
 
-    /// Claims the firings, batch by batch, each in its own transaction with its record in the audit. After a crash
-    /// the same request continues where this one ended.
+    /// Claims the firings, batch by batch, each in its own transaction with its record in the audit, unless a rule demands the approval of
+    /// others. After a crash the same request continues where this one ended.
     ///
     /// # Errors
     ///
     /// As [`Self::preview`]; [`Conflict::Other`] if every firing has an execution; [`OperationError::Failed`] for
     /// whatever happens after the first batch, which stays.
-    pub async fn run(&self, store: &Store, actor: &Actor) -> Result<Totals, OperationError> {
+    pub async fn run(
+        &self,
+        store: &Store,
+        actor: &Actor,
+    ) -> Result<Outcome<Totals>, OperationError> {
         let preview = self.preview(store, actor).await?;
+        Self::check_any(&preview)?;
+        let (gate, by) = (Gate::load(store).await?, (actor, self.request.reason));
+        match gate.clear(store, &self.proposal(&preview), by).await? {
+            Outcome::Waits(request) => Ok(Outcome::Waits(request)),
+            // Each batch is a transaction, so there is nothing that the clearance would end.
+            Outcome::Done(_) => {
+                Ok(Outcome::Done(self.run_batches(store, actor, None, false).await?))
+            }
+        }
+    }
+
+    /// Runs a backfill that was approved with so many firings. If another process has begun before, it goes on where that one ended. Each batch
+    /// checks that the request is still this process's to carry out, and the job as it was.
+    pub(crate) async fn run_approved(
+        &self,
+        store: &Store,
+        actor: &Actor,
+        count: u64,
+        claimed: &ClaimedRequest,
+    ) -> Result<Totals, OperationError> {
+        let preview = self.preview(store, actor).await?;
+        let made = preview.made;
+        if made > count || made < count && !claimed.is_repeated {
+            let text = format!(
+                "{made} firings have no execution, and {count} had none when it was requested; request it again"
+            );
+            return Err(Conflict::Other(text).into());
+        }
+        if made == 0 {
+            return Ok(preview);
+        }
+        let (job, revision) = self.job;
+        let approved = ApprovedBackfill { claim: claimed.claim, job, revision };
+        self.run_batches(store, actor, Some(approved), false).await
+    }
+
+    /// Returns what the backfill needs; `None`: nobody else's approval.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database.
+    pub async fn demand(
+        &self,
+        store: &Store,
+        preview: &Totals,
+    ) -> Result<Option<ApprovalDemand>, OperationError> {
+        gate::preview(store, &self.proposal(preview)).await
+    }
+
+    fn proposal(&self, preview: &Totals) -> Proposal {
+        Proposal::Backfill(BackfillProposal {
+            job: self.request.job.to_owned(),
+            job_id: self.job.0,
+            revision: self.job.1,
+            since: self.since,
+            until: self.until,
+            rate: self.request.rate.map(|rate| rate.to_string()),
+            allow_overlap: self.request.allow_overlap,
+            count: preview.made,
+        })
+    }
+
+    fn check_any(preview: &Totals) -> Result<(), Conflict> {
         if preview.made == 0 {
             let text = format!(
                 "nothing to backfill: the range has {} firings, all with an execution",
                 preview.known
             );
-            return Err(Conflict::Other(text).into());
+            return Err(Conflict::Other(text));
         }
-        self.run_batches(store, actor, false).await
+        Ok(())
     }
 
     async fn run_batches(
         &self,
         store: &Store,
         actor: &Actor,
+        approved: Option<ApprovedBackfill>,
         dry_run: bool,
     ) -> Result<Totals, OperationError> {
         let claimed_by = actor.process();
@@ -139,6 +228,7 @@ impl BackfillRange<'_> {
             rate: self.request.rate,
             allow_overlap: self.request.allow_overlap,
             claimed_by: &claimed_by,
+            approved,
             dry_run,
         };
         let mut sum = Totals::default();
@@ -146,11 +236,17 @@ impl BackfillRange<'_> {
         match run_batches(store, request, by, &mut sum).await {
             Ok(()) => Ok(sum),
             Err(error) if dry_run || sum.made == 0 => Err(error),
-            // A refusal would say that nothing was changed.
-            Err(error) => Err(OperationError::Failed(format!(
-                "{error}; {} executions were made before, and stay",
-                sum.made
-            ))),
+            Err(error) => {
+                let text = format!("{error}; {} executions were made before, and stay", sum.made);
+                let is_final =
+                    matches!(error, OperationError::Invalid(_) | OperationError::Conflict(_));
+                // The request that was approved ends with it. To others a refusal would say that nothing was changed.
+                Err(if approved.is_some() && is_final {
+                    Conflict::Other(text).into()
+                } else {
+                    OperationError::Failed(text)
+                })
+            }
         }
     }
 }
@@ -183,6 +279,8 @@ pub struct BackfillReport {
     pub firings: Vec<ReportedFiring>,
     /// Whether these are all.
     pub firings_are_all: bool,
+    /// Of a preview: what it needs from other people; `null`: nothing.
+    pub approval: Option<ApprovalDemand>,
 }
 
 /// A firing of a backfill, as a document.
@@ -284,9 +382,11 @@ async fn run_batches(
 fn backfill_error(error: BackfillError) -> OperationError {
     match error {
         BackfillError::Overlap(_) => InvalidRequest::OverlapForbidden(error.to_string()).into(),
-        BackfillError::Backwards | BackfillError::Ahead { .. } => {
-            InvalidRequest::Other(error.to_string()).into()
-        }
+        BackfillError::Backwards
+        | BackfillError::Ahead { .. }
+        | BackfillError::Pruned(_)
+        | BackfillError::Forgotten(_) => InvalidRequest::Other(error.to_string()).into(),
+        BackfillError::Changed(_) => Conflict::Other(error.to_string()).into(),
         BackfillError::Store(error) => error.into(),
         _ => OperationError::Failed(error.to_string()),
     }

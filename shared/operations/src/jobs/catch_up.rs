@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::actor::Actor;
 use crate::error::{Conflict, OperationError};
 use crate::job_names;
+use crate::scope;
 
 /// Maximum number of jobs, and of held runs, in one answer.
 pub const MAX_ENTRIES: i64 = 10_000;
@@ -59,6 +60,18 @@ pub async fn settle(
     names: Option<&[String]>,
     (actor, reason): (&Actor, Option<&str>),
 ) -> Result<SettledHold, OperationError> {
+    // Each batch is a transaction, so one that is refused would come too late.
+    match names {
+        None if store.only_jobs().is_some() => {
+            return Err(scope::refusal(store, "the held firings of all jobs; name the jobs"));
+        }
+        None => {}
+        Some(names) => {
+            for name in names {
+                scope::check_job(store, name).await?;
+            }
+        }
+    }
     let claimer = actor.process();
     let by = (actor.because(reason), claimer.as_str());
     let fresh_id = || ExecutionId::new(Uuid::now_v7());

@@ -1,10 +1,97 @@
 //! Predicts the effects of clock changes on jobs' firings.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::Serialize;
 use sexton_model::cron::{Anomaly, Dialect, Expression};
 use sexton_model::job::{JobSpec, Schedule};
+use sexton_model::lint::lint_horizon;
+use sexton_model::zone::Zone;
+use sexton_store::{Store, status};
 
-use super::scheduled::ScheduledJob;
+use super::scheduled::{ScheduledJob, load_jobs_by_name};
+use crate::error::OperationError;
+
+/// The effect of one clock change on firings, as a document. Wall times have no offset: the change is about them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClockChangeEffect {
+    /// `moved`, `skipped`, `doubled` or `first_pass`.
+    pub kind: &'static str,
+    /// The zone whose clocks change.
+    pub tz: String,
+    /// The first instant after the change.
+    pub change_at: DateTime<Utc>,
+    /// The offset from UTC before it, in seconds.
+    pub offset_before_s: i32,
+    /// The offset from UTC after it, in seconds.
+    pub offset_after_s: i32,
+    /// The first wall time concerned.
+    pub first_wall: String,
+    /// The last one.
+    pub last_wall: String,
+    /// Number of wall times concerned.
+    pub walls: u32,
+    /// When the first of them fires (of moved ones, all of them); `None` if none does.
+    pub fires_at: Option<DateTime<Utc>>,
+    /// When the clocks show the first of them again; `None` where they skip it.
+    pub again_at: Option<DateTime<Utc>>,
+    /// Whether the instant after the gap is a firing anyway, so that the two are one.
+    pub merged: bool,
+}
+
+impl ClockChangeEffect {
+    /// Makes the document.
+    pub fn new(anomaly: &Anomaly, zone: Zone) -> Self {
+        let wall = |wall: NaiveDateTime| wall.format("%FT%T").to_string();
+        Self {
+            kind: anomaly.kind.as_str(),
+            tz: zone.name().to_owned(),
+            change_at: anomaly.change_at,
+            offset_before_s: anomaly.offset_before_s,
+            offset_after_s: anomaly.offset_after_s,
+            first_wall: wall(anomaly.first_wall),
+            last_wall: wall(anomaly.last_wall),
+            walls: anomaly.walls,
+            fires_at: anomaly.fires_at,
+            again_at: anomaly.again_at,
+            merged: anomaly.merged,
+        }
+    }
+}
+
+/// The effects of the clock changes of two years on a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClockChangeEffects {
+    /// When the two years begin.
+    pub from: DateTime<Utc>,
+    /// When they end.
+    pub until: DateTime<Utc>,
+    /// The effects, in the order of the changes.
+    pub anomalies: Vec<ClockChangeEffect>,
+}
+
+/// Predicts the effects of the clock changes of the two years from `from` on, or from now on, on a job.
+///
+/// # Errors
+///
+/// [`crate::error::NotFound::Job`], and those of the database.
+pub async fn of_job(
+    store: &Store,
+    name: String,
+    from: Option<DateTime<Utc>>,
+) -> Result<ClockChangeEffects, OperationError> {
+    let jobs = load_jobs_by_name(store, &[name]).await?;
+    let from = match from {
+        Some(from) => from,
+        None => status::clock(store).await?,
+    };
+    let until = lint_horizon(from);
+    let effects = list(&jobs, from, until);
+    let document =
+        |(job, one): &(&ScheduledJob, Anomaly)| ClockChangeEffect::new(one, job.spec.timezone);
+    Ok(ClockChangeEffects { from, until, anomalies: effects.iter().map(document).collect() })
+}
 
 /// Returns the anomalies of all these jobs between two instants, in the order of the changes.
 pub fn list(

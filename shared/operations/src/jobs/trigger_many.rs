@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Overlap;
 use sexton_model::{key, params};
-use sexton_store::Store;
 use sexton_store::trigger::{
     MAX_BATCH_TRIGGERS, TriggerError, TriggerItem, TriggeredBatch, trigger_many as claim,
 };
+use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
 use super::trigger::{audit_context, claimed_fault_point};
@@ -105,7 +105,7 @@ impl TriggerLines {
                 Err(TriggerError::Missing(name)) if done == TriggeredBatch::default() => {
                     return Err(job_names::missing(store, &name).await);
                 }
-                Err(error) => return Err(trigger_failure(&error, &done, total)),
+                Err(error) => return Err(trigger_failure(error, &done, total)),
             };
             done.created += one.created;
             done.waiting += one.waiting;
@@ -121,7 +121,10 @@ fn to_request(line: Line) -> TriggerItem {
     TriggerItem { id: ExecutionId::new(Uuid::now_v7()), key: line.key, params: line.params }
 }
 
-fn trigger_failure(error: &TriggerError, done: &TriggeredBatch, total: usize) -> OperationError {
+fn trigger_failure(error: TriggerError, done: &TriggeredBatch, total: usize) -> OperationError {
+    if let TriggerError::Store(error @ StoreError::OutOfScope(_)) = error {
+        return error.into();
+    }
     OperationError::Failed(format!(
         "{error}; {} of {total} executions were triggered, give the same command again for the rest",
         done.created + done.known

@@ -20,7 +20,7 @@ pub(super) fn describe_execution(
         at.map_or_else(String::new, |at| format!(" at {}", instant(at)))
     };
     Some(match found {
-        Disposition::Ran => format!("it ran, and ended well{}{late}", ended()),
+        Disposition::Ran => format!("it ran, and succeeded{}{late}", ended()),
         Disposition::Running(State::Running) => format!("it is running{late}"),
         Disposition::Running(State::Retrying) => {
             format!("an attempt failed{}, the next one waits{late}", describe_error(execution))

@@ -1,5 +1,6 @@
 //! The settings of each program, typed.
 
+mod identity;
 mod server;
 
 use std::net::SocketAddr;

@@ -103,7 +103,7 @@ impl Reader {
         self.program
     }
 
-    fn is_set<R>(&self, setting: &Setting<R>) -> bool {
+    pub(crate) fn is_set<R>(&self, setting: &Setting<R>) -> bool {
         self.variables.contains_key(setting.about.name)
     }
 }

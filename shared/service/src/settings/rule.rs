@@ -2,6 +2,7 @@
 //!
 //! A rule's reason and its `allowed` never repeat the text: the caller shows it, or must not.
 
+mod identity;
 mod network;
 mod pools;
 mod urls;
@@ -15,6 +16,7 @@ use regex::{Regex, RegexBuilder};
 use sexton_model::access::Role;
 use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
 
+pub(crate) use self::identity::{IssuerUrl, PublicUrl, Roles, Scopes};
 pub(crate) use self::network::{BasePath, HeaderName, Networks};
 pub(crate) use self::pools::{PoolList, distribute_slots};
 pub use self::urls::WatcherUrl;

@@ -5,6 +5,7 @@
 
 mod dead_man;
 mod failed;
+mod identity;
 mod jobs;
 mod running;
 mod server;
@@ -14,6 +15,10 @@ mod work;
 
 pub(crate) use dead_man::{DEADMAN_PERIOD_MS, DEADMAN_URL};
 pub(crate) use failed::{FAILED_WARN_AGE_MS, FAILED_WARN_COUNT, FAILED_WARN_PER_HOUR};
+pub(crate) use identity::{
+    SERVE_OIDC_CLIENT_ID, SERVE_OIDC_CLIENT_SECRET, SERVE_OIDC_ISSUER, SERVE_OIDC_NAME_CLAIM,
+    SERVE_OIDC_ROLES, SERVE_OIDC_SCOPES, SERVE_PUBLIC_URL,
+};
 pub(crate) use jobs::{
     AUDIT_DAYS, CATCH_UP_HOLD_MS, CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS,
     CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS, SEXTON_SERVICE,
@@ -89,6 +94,18 @@ pub(crate) static GROUPS: &[Group] = &[
             &SERVE_PROXY_ROLE_HEADER,
             &SERVE_PROXY_ROLE,
             &PINGS_PER_MINUTE,
+        ],
+    ),
+    (
+        "Log-in by an identity provider",
+        &[
+            &SERVE_OIDC_ISSUER,
+            &SERVE_OIDC_CLIENT_ID,
+            &SERVE_OIDC_CLIENT_SECRET,
+            &SERVE_OIDC_ROLES,
+            &SERVE_OIDC_NAME_CLAIM,
+            &SERVE_OIDC_SCOPES,
+            &SERVE_PUBLIC_URL,
         ],
     ),
     ("Traces", &[&OTEL_EXPORTER_OTLP_ENDPOINT, &OTEL_SERVICE_NAME, &OTEL_TRACES_SAMPLER_ARG]),

@@ -20,6 +20,7 @@ use crate::{Now, Store, StoreError, incidents};
 
 /// What an apply changes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AlertsChange {
     /// Names of new channels.
     pub added: Vec<String>,

@@ -6,9 +6,6 @@ use uuid::Uuid;
 
 use crate::{Now, Store, StoreError};
 
-/// Maximum number of notifications in one list.
-pub const MAX_LISTED: i64 = 1_000;
-
 /// A channel and its state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
@@ -33,6 +30,7 @@ pub struct ChannelState {
 /// A notification.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ListedNotification {
     pub id: Uuid,
     pub incident_id: Option<Uuid>,
@@ -81,9 +79,11 @@ pub struct NotificationFilter<'a> {
     pub state: Option<&'a str>,
     /// Those to this channel; `None`: to any.
     pub channel: Option<&'a str>,
+    /// Those older than the one written then, with this id; `None`: from the newest on.
+    pub before: Option<(DateTime<Utc>, Uuid)>,
 }
 
-/// Lists notifications, the newest first, at most `limit` and [`MAX_LISTED`].
+/// Lists notifications, the newest first, at most `limit`.
 pub async fn notifications(
     store: &Store,
     filter: NotificationFilter<'_>,
@@ -96,11 +96,14 @@ pub async fn notifications(
                n.first_sent_at, n.digest, n.finished_at, n.last_error, i.name AS "name?"
         FROM sexton.notifications n LEFT JOIN sexton.incidents i ON i.id = n.incident_id
         WHERE ($1::text IS NULL OR n.state = $1) AND ($2::text IS NULL OR n.channel = $2) AND ($4::uuid IS NULL OR n.id = $4)
+          AND ($5::timestamptz IS NULL OR (n.created_at, n.id) < ($5, $6::uuid))
         ORDER BY n.created_at DESC, n.id DESC LIMIT $3"#,
         filter.state,
         filter.channel,
-        limit.clamp(1, MAX_LISTED),
-        filter.id
+        limit,
+        filter.id,
+        filter.before.map(|before| before.0),
+        filter.before.map(|before| before.1)
     )
     .fetch_all(store.with_timeout())
     .await?)

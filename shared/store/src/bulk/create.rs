@@ -5,13 +5,20 @@ use serde_json::{Value, json};
 use sexton_model::bulk::{BulkKind, BulkState};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::approved::{Claim, end_carried_out};
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::operator::transitions::UNVERIFIED;
 use crate::operator::{AuditContext, notify};
 use crate::{Store, StoreError};
+
+/// [`NewBulk::verify`]: the jobs' verify tasks answer.
+pub const VERIFY_BY_TASK: &str = "task";
+/// [`NewBulk::verify`]: a command on an operator's machine answers.
+pub const VERIFY_BY_COMMAND: &str = "command";
 
 /// The executions that a bulk selects.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,7 +72,53 @@ pub async fn create(
     bulk: &NewBulk<'_>,
     by: AuditContext<'_>,
 ) -> Result<i64, StoreError> {
+    create_with(store, bulk, None, by).await
+}
+
+/// Like [`create`]; with a claim it also ends that request for approval.
+///
+/// # Errors
+///
+/// As [`create`].
+pub async fn create_with(
+    store: &Store,
+    bulk: &NewBulk<'_>,
+    claim: Option<Claim>,
+    by: AuditContext<'_>,
+) -> Result<i64, StoreError> {
     let mut tx = store.begin().await?;
+    let inserted = insert(&mut tx, bulk, by).await?;
+    if let Some(claim) = claim {
+        let outcome = outcome(inserted.id, bulk.verify);
+        end_carried_out(&mut tx, claim, Some(inserted.id), &outcome, inserted.created_at).await?;
+    }
+    commit(tx).await?;
+    Ok(inserted.id)
+}
+
+/// What a request for approval became.
+fn outcome(id: i64, verify: Option<&str>) -> String {
+    if verify == Some(VERIFY_BY_COMMAND) {
+        // Its answers come from the operator's machine.
+        return format!("bulk {id} waits for `sexton bulks verify {id} COMMAND`");
+    }
+    format!("bulk {id} carries it out")
+}
+
+/// A bulk that was inserted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InsertedBulk {
+    /// Its number.
+    pub(crate) id: i64,
+    created_at: DateTime<Utc>,
+}
+
+/// Inserts the bulk, its items and its record in the audit in a transaction of the caller's.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    bulk: &NewBulk<'_>,
+    by: AuditContext<'_>,
+) -> Result<InsertedBulk, StoreError> {
     let selector = bulk.selector.to_json();
     let state = match bulk.selector {
         BulkSelector::Ids(_) => BulkState::Running,
@@ -88,7 +141,7 @@ pub async fn create(
         bulk.verify.filter(|verify| *verify != UNVERIFIED),
         state.as_str()
     )
-    .fetch_one(WithTimeout(&mut *tx))
+    .fetch_one(WithTimeout(&mut *connection))
     .await?;
     if let BulkSelector::Ids(ids) = bulk.selector {
         let (ids, seen): (Vec<Uuid>, Vec<i32>) =
@@ -105,7 +158,7 @@ pub async fn create(
             &seen,
             initial_item_state(bulk.verify)
         )
-        .execute(WithTimeout(&mut *tx))
+        .execute(WithTimeout(&mut *connection))
         .await?;
     }
     let after = json!({
@@ -122,14 +175,13 @@ pub async fn create(
         after,
         row.id
     )
-    .execute(WithTimeout(&mut *tx))
+    .execute(WithTimeout(&mut *connection))
     .await?;
-    notify(&mut tx, Notification::Bulk).await?;
-    commit(tx).await?;
-    Ok(row.id)
+    notify(connection, Notification::Bulk).await?;
+    Ok(InsertedBulk { id: row.id, created_at: row.created_at })
 }
 
 /// Returns the state in which an item begins.
 pub(super) fn initial_item_state(verify: Option<&str>) -> &'static str {
-    if matches!(verify, Some("command" | "task")) { "unasked" } else { "waiting" }
+    if matches!(verify, Some(VERIFY_BY_COMMAND | VERIFY_BY_TASK)) { "unasked" } else { "waiting" }
 }

@@ -17,6 +17,7 @@ use crate::{Now, Store, StoreError};
 
 /// What an apply changes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChecksChange {
     /// Names of new checks.
     pub added: Vec<String>,

@@ -13,6 +13,7 @@ use crate::{Now, Store, StoreError};
 
 /// A ping key, without the key.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PingKey {
     /// Its name.
     pub name: String,

@@ -11,7 +11,7 @@ use crate::{Store, StoreError};
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CheckStatus {
-    /// Its id: the address of its pings.
+    /// Its id: the address of its pings. Viewers, who may not report, see zeros.
     pub id: Uuid,
     /// Its name.
     pub name: String,

@@ -37,14 +37,17 @@ impl Store {
     /// that connection and believe committed would be rolled back with it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
         let (pool, origin, requested) = (self.pool().clone(), self.origin(), Instant::now());
+        let only_jobs = self.only_jobs().map(ToString::to_string);
         let transaction = tokio::spawn(async move {
             with_client_timeout(async {
                 let mut tx = Box::pin(pool.begin()).await?;
-                if let Some(origin) = origin {
+                if origin.is_some() || only_jobs.is_some() {
                     sqlx::query(
-                        "-- begin_from_place\nSELECT set_config('sexton.from_where', $1, true)",
+                        "-- begin_from_place
+                        SELECT set_config('sexton.from_where', $1, true), set_config('sexton.only_jobs', $2, true)",
                     )
-                    .bind(&*origin)
+                    .bind(origin.as_deref().unwrap_or_default())
+                    .bind(only_jobs.unwrap_or_default())
                     .execute(&mut *tx)
                     .await?;
                 }

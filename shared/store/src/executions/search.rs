@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::statements::{FewStates, are_few, list_few, select_cancellable, walk_all, walk_job};
 use super::{Execution, list_by_ids};
-use crate::filter_values::{begin_with_custom_plans, find_labelled_jobs, search_words};
+use crate::filter_values::{begin_with_custom_plans, find_jobs, search_words};
 use crate::{Store, StoreError};
 
 /// Maximum number of rows of one page.
@@ -28,7 +28,7 @@ pub const MAX_WALKED_EXECUTIONS: i64 = 200_000;
 /// The same for pages of a browser, whose readers wait a tenth of a second and no longer.
 pub const MAX_BRIEFLY_WALKED_EXECUTIONS: i64 = WALK_ROWS;
 /// Number of rows that one statement looks at.
-const WALK_ROWS: i64 = 20_000;
+const WALK_ROWS: i64 = 10_000;
 
 /// The position of an execution in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -188,7 +188,7 @@ impl<'a> ExecutionQuery<'a> {
             filter,
             states: filter.states.iter().map(|state| state.as_str().to_owned()).collect(),
             job: filter.job.map(JobId::get),
-            jobs: find_labelled_jobs(store, &filter.labels).await?,
+            jobs: find_jobs(store, &filter.labels, filter.job_prefix.as_deref()).await?,
             fingerprint: filter.fingerprint.map(|fingerprint| fingerprint.to_string()),
             words: filter.text.as_deref().map(search_words).transpose()?,
             params: (!params.is_empty()).then_some(Value::Array(params)),

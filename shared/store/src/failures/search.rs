@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::statements::{
     self, WalkStatistics, have_few_failures, look_up, read_walk_statistics, walk,
 };
-use crate::filter_values::{begin_with_custom_plans, find_labelled_jobs, search_words};
+use crate::filter_values::{begin_with_custom_plans, find_jobs, search_words};
 use crate::{Store, StoreError};
 
 /// Maximum number of rows in one answer; one more says whether a further page follows.
@@ -146,7 +146,7 @@ impl<'a> SearchQuery<'a> {
         Ok(Self {
             filter,
             job: filter.job.map(JobId::get),
-            jobs: find_labelled_jobs(store, &filter.labels).await?,
+            jobs: find_jobs(store, &filter.labels, filter.job_prefix.as_deref()).await?,
             fingerprint: filter.fingerprint.map(|fingerprint| fingerprint.to_string()),
             after,
             words: words.transpose()?,

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sexton_model::incident::NotificationKind;
+use sexton_model::incident::{NotificationKind, SubjectKind};
 use uuid::Uuid;
 
 use super::list::{Incident, read_for_update};
@@ -146,7 +146,8 @@ pub async fn act(
         audit.actor,
         audited,
         audit.reason,
-        before.job_id,
+        // That of a failure group names the job whose execution failed last, among others.
+        before.job_id.filter(|_| before.subject_kind == SubjectKind::Job.as_str()),
         json!({"incident": id, "state": before.state, "silenced_until": before.silenced_until}),
         after
     )

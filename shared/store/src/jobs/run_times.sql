@@ -8,6 +8,6 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS runs,
         percentile_disc(0.95) WITHIN GROUP (
             ORDER BY (extract(epoch FROM a.finished_at - a.opened_at) * 1000)::bigint) AS p95_ms
-    FROM (SELECT id FROM sexton.executions WHERE job_id = j.id ORDER BY claimed_at DESC, id DESC LIMIT $2) e
+    FROM (SELECT id FROM sexton.executions WHERE job_id = j.id ORDER BY claimed_at DESC LIMIT $2) e
     JOIN sexton.attempts a ON a.execution_id = e.id
     WHERE a.outcome IN ('succeeded', 'error', 'permanent', 'timeout')) r

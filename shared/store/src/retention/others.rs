@@ -1,4 +1,4 @@
-//! Gaps, revisions of jobs, instances, holds, tokens and sessions: tables without an index by age, which nothing else would need.
+//! Gaps, revisions of jobs, instances, holds, tokens, sessions and requests: tables without an index by age, which nothing else would need.
 //!
 //! Each is scanned by its primary key once a pass, as many rows at a time as a batch may remove. Rows that stay are
 //! read without a lock.
@@ -230,6 +230,27 @@ pub(super) async fn request_keys(
             SELECT caller, key FROM sexton.request_keys WHERE created_at < $1 ORDER BY created_at LIMIT $2
             FOR UPDATE SKIP LOCKED)",
         read_now(store, now).await? - chrono::Duration::hours(i64::from(KEY_HOURS)),
+        limit
+    )
+    .execute(store.with_timeout())
+    .await?
+    .rows_affected();
+    Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
+}
+
+/// Removes requests for approval that ended, or expired, before the cut, with their approvals.
+pub(super) async fn approval_requests(
+    store: &Store,
+    days: i32,
+    limit: i64,
+    now: Now,
+) -> Result<PrunedBatch, StoreError> {
+    let removed = sqlx::query!(
+        "-- prune_approval_requests
+        DELETE FROM sexton.approval_requests WHERE id IN (
+            SELECT id FROM sexton.approval_requests WHERE least(ended_at, expires_at) < $1 ORDER BY id LIMIT $2
+            FOR UPDATE SKIP LOCKED)",
+        days_before(read_now(store, now).await?, days),
         limit
     )
     .execute(store.with_timeout())

@@ -111,14 +111,14 @@ const VIEWER_GRANTS: [&str; 5] = [
     "GRANT SELECT ON ALL TABLES IN SCHEMA sexton TO %1$I",
     // Not the hashes of passwords: who has them can try passwords without anybody noticing.
     "REVOKE SELECT ON sexton.accounts FROM %1$I",
-    "GRANT SELECT (name, password_set_at, role, created_at, created_by, disabled_at, disabled_by, last_log_in_at)
+    "GRANT SELECT (name, password_set_at, role, only_jobs, created_at, created_by, disabled_at, disabled_by, last_log_in_at)
      ON sexton.accounts TO %1$I",
     TEMPLATES_GRANT,
 ];
 
 /// What the commands of `sexton` write, and what the triggers of those tables write then with the caller's rights. A claim,
 /// an attempt with its end, and what retention has done are the programs' alone.
-const OPERATOR_WRITES: [(&str, &[&str]); 27] = [
+const OPERATOR_WRITES: [(&str, &[&str]); 30] = [
     ("operator_actions", &["INSERT"]),
     ("job_revisions", &["INSERT"]),
     ("gaps", &["INSERT"]),
@@ -138,6 +138,9 @@ const OPERATOR_WRITES: [(&str, &[&str]); 27] = [
     ("accounts", &["INSERT", "UPDATE"]),
     // A change of an account ends them; only `sexton serve` starts one.
     ("sessions", &["UPDATE"]),
+    ("approval_rules", &["INSERT", "UPDATE", "DELETE"]),
+    ("approval_requests", &["INSERT", "UPDATE"]),
+    ("approvals", &["INSERT"]),
     ("incidents", &["UPDATE"]),
     ("incident_events", &["INSERT", "DELETE"]),
     ("notifications", &["INSERT", "UPDATE"]),

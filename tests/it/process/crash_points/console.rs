@@ -17,6 +17,12 @@ const SET_ASIDE: &str =
      SELECT id, '2024-02-29T00:00:00Z', '2024-02-29T00:00:00Z', 1, '2024-02-29T00:05:00Z' FROM sexton.jobs
      WHERE schedule_kind = 'cron'";
 
+/// As if another person had requested it.
+const BY_ANOTHER: &str = "UPDATE sexton.approval_requests SET requested_by_names = '{somebody}'";
+/// As two minutes do.
+const LAPSED: &str =
+    "UPDATE sexton.approval_requests SET claimed_at = claimed_at - interval '2 minutes'";
+
 #[tokio::test]
 async fn console_triggered() {
     let scene = Scene::plain().await;
@@ -86,6 +92,74 @@ async fn console_discarded() {
     scene.waits(scene.wire.failed(), 0).await;
     scene.ends(successors, "console.discarded", "state = 'discarded'", [0, 0]).await;
     assert_eq!(scene.action_count("discard").await, 2);
+}
+
+#[tokio::test]
+async fn console_approved() {
+    let scene = Scene::plain().await;
+    let ids = scene.parked(1).await;
+    assert!(scene.command(&["approvals", "rules", "set", "all"]).await.status.success());
+    let discard = ["failed", "discard", &*ids[0], "--yes", "--reason", "in vain"];
+    assert_eq!(scene.command(&discard).await.status.code(), Some(11));
+    scene.sql(BY_ANOTHER).await;
+    let command = ["approvals", "approve", "1", "--yes"];
+    scene.console_dies("console.approved", &command).await;
+    scene.holds("state = 'failed'", 1).await;
+    let again = scene.command(&command).await;
+    assert!(again.status.success() && again.stdout.contains("is carried out"), "{again}");
+    assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
+    let successors = scene.successors();
+    scene.waits(scene.wire.failed(), 0).await;
+    scene.ends(successors, "console.approved", "state = 'discarded'", [0, 0]).await;
+    assert_eq!(scene.action_count("discard").await, 1);
+}
+
+#[tokio::test]
+async fn console_claimed() {
+    let scene = Scene::plain().await;
+    let ids = scene.parked(1).await;
+    assert!(scene.command(&["approvals", "rules", "set", "all"]).await.status.success());
+    let discard = ["failed", "discard", &*ids[0], "--yes", "--reason", "in vain"];
+    assert_eq!(scene.command(&discard).await.status.code(), Some(11));
+    scene.sql(BY_ANOTHER).await;
+    let command = ["approvals", "approve", "1", "--yes"];
+    scene.console_dies("console.claimed", &command).await;
+    // The process may still be at it.
+    let waits = scene.command(&command).await;
+    assert!(waits.status.success() && waits.stdout.contains("not carried out yet"), "{waits}");
+    scene.holds("state = 'failed'", 1).await;
+    scene.sql(LAPSED).await;
+    let again = scene.command(&command).await;
+    assert!(again.status.success() && again.stdout.contains("is carried out"), "{again}");
+    let successors = scene.successors();
+    scene.waits(scene.wire.failed(), 0).await;
+    scene.ends(successors, "console.claimed", "state = 'discarded'", [0, 0]).await;
+    assert_eq!(scene.action_count("discard").await, 1);
+}
+
+#[tokio::test]
+async fn console_backfill_done() {
+    let scene = Scene::plain().await;
+    let file = scene.platform.folder().join("seldom.toml");
+    let job =
+        super::by_hand("a.seldom", "work", "every = \"24h\"\nmisfire = { policy = \"skip\" }");
+    std::fs::write(&file, job).unwrap();
+    assert!(scene.command(&["jobs", "apply", "-f", file.to_str().unwrap()]).await.status.success());
+    assert!(scene.command(&["jobs", "pause", "a.seldom", "--reason", "x"]).await.status.success());
+    let rule = ["approvals", "rules", "set", "all", "--above", "1"];
+    assert!(scene.command(&rule).await.status.success());
+    let backfill = ["jobs", "backfill", "a.seldom", "--since", "2d", "--yes"];
+    assert_eq!(scene.command(&backfill).await.status.code(), Some(11));
+    scene.sql(BY_ANOTHER).await;
+    let command = ["approvals", "approve", "1", "--yes"];
+    scene.console_dies("console.backfill_done", &command).await;
+    scene.holds("backfill IS NOT NULL", 2).await;
+    scene.sql(LAPSED).await;
+    let again = scene.command(&command).await;
+    assert!(again.status.success() && again.stdout.contains("is carried out"), "{again}");
+    scene.holds("backfill IS NOT NULL", 2).await;
+    assert_eq!(scene.action_count("backfill").await, 1);
+    scene.ends(scene.successors(), "console.backfill_done", DONE, [1, 1]).await;
 }
 
 #[tokio::test]

@@ -172,6 +172,7 @@ impl<'a> History<'a> {
         let earliest = self.oracle.begin() - TimeDelta::seconds(900);
         let from = (self.now - TimeDelta::seconds(ago)).max(earliest);
         let request = Backfill {
+            approved: None,
             job: &self.name,
             from,
             to: self.now,

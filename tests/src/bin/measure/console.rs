@@ -7,6 +7,7 @@ mod connection;
 mod people;
 mod tabs;
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -44,7 +45,8 @@ pub(super) async fn measure(
     let mut server = platform.start_server("serve", &SETTINGS)?;
     server.ready().await;
     let address = address(&server)?;
-    let addresses = [pages(pool).await?, lists(&address).await?].concat();
+    let pages = pages(pool).await?;
+    let addresses = [pages.clone(), lists(&address).await?].concat();
     let memory = |what: &str, figures: &mut Figures| {
         figures.add(
             format!("`sexton serve`, {what}"),
@@ -56,8 +58,24 @@ pub(super) async fn measure(
     tabs::measure(&address, pool, &server, figures).await?;
     people::measure(&address, &addresses, figures).await?;
     memory("after that", figures)?;
+    pictures(&address, &pages, figures)?;
     server.terminate();
     server.exit(DEADLINE).await;
+    Ok(())
+}
+
+/// Takes pictures of the pages among all those rows, if the variable `PICTURES` names a folder for them, and has each checked in a browser.
+fn pictures(address: &str, pages: &[String], figures: &mut Figures) -> Result<()> {
+    if std::env::var_os("PICTURES").is_none() {
+        return Ok(());
+    }
+    let mut story = Command::new("sh");
+    story.args(["tests/clients/browser/run.sh", "pages.js", &format!("http://{address}")]);
+    story.args(pages);
+    let outcome = if story.status()?.success() { "nothing found" } else { "faults found" };
+    let what =
+        "the pages in a browser, in light and dark, 360 and 1,440 pixels wide: faults and axe";
+    figures.add(what, outcome);
     Ok(())
 }
 
@@ -75,11 +93,12 @@ async fn pages(pool: &PgPool) -> Result<Vec<String>> {
     .await?;
     let group =
         one("SELECT fingerprint FROM sexton.failures ORDER BY execution_id DESC LIMIT 1").await?;
-    let fixed = "/ /jobs /jobs?contains=job1 /jobs/team.job0 /jobs/team.job0/trigger /firings /executions /executions?state=succeeded
+    let fixed = "/ /upcoming /jobs /jobs?contains=job1 /jobs?label=team%3Drare /jobs/team.job0 /jobs/team.job0/trigger /jobs/team.job0/backfill
+        /executions/bulk?kind=cancel&job=team.job0 /failed?discarded=true /approvals /firings /executions /executions?state=succeeded
         /executions?job=team.job0 /executions?param=customer%3D77 /failed /failed?sort=oldest /failed?job=team.job0 /failed?error_class=exit_3
         /failed?text=declined /failed?text=zanzibar /failed?label=team%3Drare /failed?param=order.id%3D7 /failed?since=36h
         /failed/groups /failed/bulk?kind=requeue&job=team.job0 /bulks /incidents /monitors /checks /channels /workers /locks /flows
-        /audit /me /me/tokens /search?q=job1 /search?q=declined";
+        /audit /me /settings /settings/accounts /settings/tokens /search?q=job1 /search?q=declined";
     let mut pages: Vec<String> = fixed.split_whitespace().map(str::to_owned).collect();
     pages.extend([
         format!("/failed/{failed}"),

@@ -49,6 +49,15 @@ fn the_rule_of_two_day_fields_is_in_the_words() {
     let either = "at 06:00 on day 13 of the month, and also on Fridays";
     assert_eq!(words(Some(DayRule::Either)), either);
     assert_eq!(words(None), either, "as in Vixie's cron");
+    for (text, expected) in [
+        ("0 6 13 6 FRI", "at 06:00 on day 13 of June, and also on Fridays in June"),
+        (
+            "0 6 13 JUN,JUL FRIL",
+            "at 06:00 on day 13 of the month in June and July, and also on the last Friday of the month in June and July",
+        ),
+    ] {
+        assert_eq!(describe(text, "job", Some(DayRule::Either)).as_deref(), Some(expected));
+    }
 }
 
 #[test]

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use sexton_model::access::Role;
 use sexton_model::network::Network;
+use sexton_model::oidc::ProviderSettings;
 
+use super::identity::read_provider;
 use super::{ConsoleSettings, host_name, read_telemetry};
+use crate::settings::effective::{self, EffectiveSetting};
 use crate::settings::problem::SettingsErrors;
 use crate::settings::reader::Reader;
 use crate::settings::server_url::ServerUrl;
@@ -41,6 +44,8 @@ pub struct ServerSettings {
     pub proxy_role_header: Option<String>,
     /// The role of people without that header; `None`: they are refused.
     pub proxy_role: Option<Role>,
+    /// The OpenID provider by which people can log in, too.
+    pub provider: Option<ProviderSettings>,
     /// Pings of one check in a minute.
     pub pings_per_minute: u32,
     /// From the first signal to the hard stop.
@@ -51,6 +56,8 @@ pub struct ServerSettings {
     pub telemetry: TelemetrySettings,
     /// The servers that the API's status and doctor look at; without `AMQP_URL` the database alone.
     pub doctor: ConsoleSettings,
+    /// All of these, to be shown.
+    pub effective: Vec<EffectiveSetting>,
 }
 
 impl ServerSettings {
@@ -64,7 +71,7 @@ impl ServerSettings {
     ) -> Result<Self, SettingsErrors> {
         let variables: Vec<(String, String)> = variables.into_iter().collect();
         let doctor = ConsoleSettings::from_env(variables.clone());
-        let mut reader = Reader::new(Program::Server, variables);
+        let mut reader = Reader::new(Program::Server, variables.clone());
         let database_url = reader.value(&table::DATABASE_URL);
         let db_pool_size = reader.value(&table::DB_POOL_SIZE);
         let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
@@ -89,15 +96,18 @@ impl ServerSettings {
             let reason = "set SERVE_PROXY_USER_HEADER, too: without a name this says nothing";
             reader.refuse_if_set(&table::SERVE_PROXY_ROLE_HEADER, reason);
         }
+        let provider = read_provider(&mut reader);
         let pings_per_minute = reader.value(&table::PINGS_PER_MINUTE);
         let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
         let health_addr = reader.value(&table::HEALTH_ADDR);
         let telemetry = read_telemetry(&mut reader);
-        let settings = |doctor| {
+        let settings = |doctor: ConsoleSettings| {
+            let (database_url, instance) = (database_url?, instance?);
+            let effective = effective(&database_url, &instance, &doctor, &variables);
             Some(Self {
-                database_url: database_url?,
+                database_url,
                 db_pool_size: db_pool_size?,
-                instance: instance?,
+                instance,
                 serve_addr: serve_addr?,
                 base_path: base_path.unwrap_or_default(),
                 local_role: local_role?,
@@ -107,11 +117,13 @@ impl ServerSettings {
                 proxy_user_header,
                 proxy_role_header,
                 proxy_role: proxy_role?,
+                provider,
                 pings_per_minute: pings_per_minute?,
                 shutdown_grace: shutdown_grace?,
                 health_addr: health_addr?,
                 telemetry: telemetry?,
                 doctor,
+                effective,
             })
         };
         match doctor {
@@ -120,4 +132,20 @@ impl ServerSettings {
             Err(errors) => reader.finish(Some(())).and(Err(errors)),
         }
     }
+}
+
+/// The examination reads settings of the command line, too.
+fn effective(
+    database_url: &ServerUrl,
+    instance: &str,
+    doctor: &ConsoleSettings,
+    variables: &[(String, String)],
+) -> Vec<EffectiveSetting> {
+    let mut known =
+        vec![("DATABASE_URL", database_url.to_string()), ("SEXTON_INSTANCE", instance.to_owned())];
+    let urls =
+        [("DATABASE_DIRECT_URL", &doctor.database_direct_url), ("AMQP_URL", &doctor.amqp_url)];
+    known
+        .extend(urls.into_iter().filter_map(|(name, url)| Some((name, url.as_ref()?.to_string()))));
+    effective::list(&[Program::Server, Program::Console], variables, &known)
 }

@@ -213,3 +213,36 @@ fn a_program_reads_the_settings_that_its_help_lists_and_no_others() {
         }
     }
 }
+
+#[test]
+fn a_log_in_by_a_provider_needs_all_of_it_and_says_so_at_once() {
+    let serve = |pairs: &[(&str, &str)]| ServerSettings::from_env(with_servers(pairs));
+    let whole = [
+        ("SERVE_OIDC_ISSUER", "https://id.example.com/realms/ops"),
+        ("SERVE_OIDC_CLIENT_ID", "sexton"),
+        ("SERVE_OIDC_CLIENT_SECRET", SECRET),
+        ("SERVE_OIDC_ROLES", "groups:ops=operator, groups:admins=admin"),
+        ("SERVE_PUBLIC_URL", "https://sexton.example.com"),
+    ];
+    let settings = serve(&whole).unwrap();
+    assert!(!format!("{settings:?}").contains(SECRET));
+    let provider = settings.provider.unwrap();
+    assert_eq!((&*provider.scopes, &*provider.name_claim), ("openid profile email", "email"));
+    assert_eq!(provider.client_secret.unwrap().expose(), SECRET);
+    assert!(serve(&[]).unwrap().provider.is_none());
+    let found = problems(serve(&whole[..1]));
+    let names: Vec<_> = found.iter().map(|line| line.split([' ', ':']).next().unwrap()).collect();
+    assert_eq!(names, ["SERVE_OIDC_CLIENT_ID", "SERVE_OIDC_ROLES", "SERVE_PUBLIC_URL"]);
+    assert!(found[1].contains("SERVE_OIDC_ISSUER needs it; allowed: 1 to"), "{}", found[1]);
+    let found = problems(serve(&whole[1..]));
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(found.iter().all(|line| line.contains("set SERVE_OIDC_ISSUER, too")), "{found:?}");
+    let found = problems(serve(&[
+        ("SERVE_OIDC_ISSUER", "http://id.example.com"),
+        ("SERVE_OIDC_CLIENT_ID", "sexton"),
+        ("SERVE_OIDC_ROLES", "ops=operator"),
+        ("SERVE_OIDC_SCOPES", "profile"),
+        ("SERVE_PUBLIC_URL", "https://sexton.example.com/console"),
+    ]));
+    assert_eq!(found.len(), 4, "{found:?}");
+}

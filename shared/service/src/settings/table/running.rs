@@ -14,8 +14,9 @@ pub(crate) static SHUTDOWN_GRACE_MS: Setting<Milliseconds> = Setting {
                   wait.",
         unit: "milliseconds",
         fallback: Fallback::Text("30000"),
-        trade_off: "The worker stops tasks that take longer, and they run again elsewhere. Let \
-                    your service manager wait at least 15 s longer.",
+        trade_off: "The worker stops tasks that take longer, and they run again elsewhere. `sexton serve` \
+                    carries out approved requests that it has begun. Let your service manager wait \
+                    at least 15 s longer.",
         programs: SERVICES,
         secret: false,
     },

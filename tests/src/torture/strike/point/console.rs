@@ -19,11 +19,13 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
             of_failed(arena, name).await
         }
         "console.edited" => edited(arena, name).await,
+        "console.approved" | "console.claimed" => approved(arena, name).await,
         "console.cancelled" => cancelled(arena, name).await,
         "console.applied" => applied(arena, name).await,
         "console.caught_up" => caught_up(arena, name).await,
         "console.paused" | "console.resumed" => paused(arena, name).await,
         "console.backfilled" => backfilled(arena, name).await,
+        "console.backfill_done" => approved_backfill(arena, name).await,
         "console.deleted" => deleted(arena, name).await,
         "console.grouped" => grouped(arena, name).await,
         "console.keys_assigned" => keys_assigned(arena, name).await,
@@ -108,6 +110,65 @@ async fn edited(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let ran = until_state(arena, id, "succeeded", 2).await;
     ran.map_err(|error| undone(format!("edited and requeued, and not run: {error:#}")))?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+}
+
+/// One person's discard waits for another one, whose approval is not carried out. The rule holds only so long.
+async fn approved(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = park(arena).await?;
+    let text = id.to_string();
+    let discard = ["failed", "discard", &text, "--yes", "--reason", "torture"];
+    let request = requested(arena, &discard).await?;
+    let approve = ["approvals", "approve", &request, "--yes"];
+    let at = dies(arena, name, &approve).await?;
+    if name == "console.claimed" {
+        lapse(arena).await?;
+    }
+    again(arena, &approve).await?;
+    done_once(arena, id, "discard").await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
+}
+
+async fn approved_backfill(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    // Two or three firings, so that the rule concerns them.
+    let job = another(arena, "every = \"24h\"\nmisfire = { policy = \"skip\" }").await?;
+    again(arena, &["jobs", "pause", &job, "--reason", "torture"]).await?;
+    let backfill = ["jobs", "backfill", &job, "--since", "71h59m", "--yes"];
+    let request = requested(arena, &backfill).await?;
+    let approve = ["approvals", "approve", &request, "--yes"];
+    let at = dies(arena, name, &approve).await?;
+    lapse(arena).await?;
+    again(arena, &approve).await?;
+    let of_job = format!("e.job_id = (SELECT id FROM sexton.jobs WHERE name = '{job}')");
+    let ids = rows::ids(arena.pool(), &of_job).await?;
+    let count =
+        "SELECT (proposal ->> 'count')::bigint FROM sexton.approval_requests WHERE id = $1::bigint";
+    let count: i64 = sqlx::query_scalar(count).bind(&request).fetch_one(arena.pool()).await?;
+    follows(
+        ids.len() as i64 == count,
+        &format!("{} executions of {count} firings whose backfill was approved", ids.len()),
+    )?;
+    for id in &ids {
+        carry(arena, *id).await?;
+    }
+    Ok(Struck::at(at, ids).recovery(arena, name).await)
+}
+
+/// Requests what a rule concerns, as another person, and returns the request's number.
+async fn requested(arena: &Arena, command: &[&str]) -> Result<String> {
+    again(arena, &["approvals", "rules", "set", "torture", "--above", "1"]).await?;
+    let waits = arena.platform.try_sexton_with(&[("USER", "requester")], command).await?;
+    again(arena, &["approvals", "rules", "delete", "torture"]).await?;
+    ensure!(waits.status.code() == Some(11), "sexton {command:?} does not wait: {waits}");
+    let newest = "SELECT max(id) FROM sexton.approval_requests";
+    let request: i64 = sqlx::query_scalar(newest).fetch_one(arena.pool()).await?;
+    Ok(request.to_string())
+}
+
+/// Lets the claims of requests for approval lapse, as two minutes do.
+async fn lapse(arena: &Arena) -> Result<()> {
+    let past = "UPDATE sexton.approval_requests SET claimed_at = claimed_at - interval '2 minutes'";
+    sqlx::query(past).execute(arena.pool()).await?;
+    Ok(())
 }
 
 async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {

@@ -1,0 +1,3 @@
+DROP TABLE sexton.approvals;
+DROP TABLE sexton.approval_requests;
+DROP TABLE sexton.approval_rules;

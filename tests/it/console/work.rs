@@ -1,0 +1,21 @@
+//! Ways around in the console, and groups of failures.
+
+use sexton_model::access::Role;
+
+use super::story;
+use crate::api::Fixture;
+
+#[tokio::test]
+async fn a_group_of_failures_gets_a_note_is_muted_resolved_and_opened_again() {
+    let f = Fixture::with_local_role(Some(Role::Operator)).await;
+    f.console.failed().await;
+    f.console.failed().await;
+    story("group.js", &[&f.site()]).await;
+}
+
+#[tokio::test]
+async fn the_search_the_clipboard_and_the_zone_work_from_everywhere() {
+    let f = Fixture::with_local_role(Some(Role::Operator)).await;
+    let id = f.console.failed().await.to_string();
+    story("search.js", &[&f.site(), "shop.charge", &id, "card declined"]).await;
+}
