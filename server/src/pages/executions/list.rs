@@ -13,7 +13,7 @@ use crate::access::Viewer;
 use crate::api::{PageSize, filtered_query};
 use crate::pages::shell::executions::{ExecutionRow, rows};
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::{PageQuery, Pages};
+use crate::pages::shell::query::{PageQuery, Pages, bulk_address};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -86,13 +86,11 @@ fn cancel_all(states: &[State], query: &str) -> Option<String> {
     if !states.is_empty() && !states.iter().any(acts_on) {
         return None;
     }
-    let is_filter = |pair: &&str| match pair.split_once('=') {
-        Some(("state", word)) => State::parse(word).is_some_and(|state| acts_on(&state)),
-        Some(("cursor" | "limit", _)) | None => false,
-        Some(_) => true,
+    let is_kept = |name: &str, value: &str| match name {
+        "state" => State::parse(value).is_some_and(|state| acts_on(&state)),
+        name => !matches!(name, "cursor" | "limit"),
     };
-    let pairs = ["kind=cancel"].into_iter().chain(query.split('&').filter(is_filter));
-    Some(format!("/executions/bulk?{}", pairs.collect::<Vec<_>>().join("&")))
+    Some(bulk_address("/executions/bulk", "cancel", query, is_kept))
 }
 
 pub(super) async fn list(
@@ -139,6 +137,11 @@ mod tests {
         assert_eq!(
             cancel_all(&[State::Failed, State::Running], query).as_deref(),
             Some("/executions/bulk?kind=cancel&job=a&state=running&label=team%3Db")
+        );
+        let escaped = "%6Cimit=5&state=%72unning&st%61te=%66ailed&text=a%26b";
+        assert_eq!(
+            cancel_all(&[State::Running, State::Failed], escaped).as_deref(),
+            Some("/executions/bulk?kind=cancel&state=running&text=a%26b")
         );
         assert_eq!(cancel_all(&[], "").as_deref(), Some("/executions/bulk?kind=cancel"));
         assert_eq!(cancel_all(&[State::Failed], "state=failed"), None);

@@ -14,7 +14,7 @@ use crate::access::Viewer;
 use crate::api::{PageSize, filtered_query};
 use crate::pages::shell::chart::Sparkline;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::{PageQuery, Pages};
+use crate::pages::shell::query::{PageQuery, Pages, bulk_address};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -78,13 +78,10 @@ impl FailedPage {
     }
 
     fn bulk(&self, kind: &str) -> String {
-        let no_filter = ["cursor=", "limit=", "sort=", "discarded="];
-        let is_filter =
-            |pair: &&str| !pair.is_empty() && !no_filter.iter().any(|name| pair.starts_with(name));
-        let filter = self.filter_text.split('&').filter(is_filter);
-        let pairs: Vec<String> =
-            [format!("kind={kind}")].into_iter().chain(filter.map(str::to_owned)).collect();
-        self.frame.url(format!("/failed/bulk?{}", pairs.join("&")))
+        let is_kept = |name: &str, _: &str| {
+            !matches!(name, "cursor" | "limit" | "sort" | "discarded")
+        };
+        self.frame.url(bulk_address("/failed/bulk", kind, &self.filter_text, is_kept))
     }
 
     fn param(&self) -> &str {

@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
-use url::form_urlencoded::byte_serialize;
+use url::form_urlencoded::{Serializer, byte_serialize, parse};
 
 use super::refusal::Refusal;
 use super::visit::Site;
@@ -84,6 +84,20 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for PageQuery<T> {
     }
 }
 
+/// Returns the address of a bulk's preview: its kind, and the pairs of a list's query that are kept. These are compared unescaped, as the list
+/// reads them: `%73tate` is `state`.
+pub(in crate::pages) fn bulk_address(
+    path: &str,
+    kind: &str,
+    query: &str,
+    is_kept: impl Fn(&str, &str) -> bool,
+) -> String {
+    let mut pairs = Serializer::new(String::new());
+    pairs.append_pair("kind", kind);
+    pairs.extend_pairs(parse(query.as_bytes()).filter(|(name, value)| is_kept(name, value)));
+    format!("{path}?{}", pairs.finish())
+}
+
 /// Leaves out the pairs without a value.
 pub(super) fn without_empty(query: &str) -> String {
     let is_set = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
@@ -98,6 +112,14 @@ mod tests {
     fn a_field_that_was_left_empty_is_no_condition() {
         assert_eq!(without_empty("job=&text=a+b&since=&x"), "text=a+b");
         assert_eq!(without_empty(""), "");
+    }
+
+    #[test]
+    fn what_a_bulk_does_not_take_over_from_a_list_is_left_out_however_it_is_written() {
+        let query = "%6Cimit=5&text=a%26b+c&limit=7&label=team%3Db";
+        let address = bulk_address("/failed/bulk", "discard", query, |name, _| name != "limit");
+        assert_eq!(address, "/failed/bulk?kind=discard&text=a%26b+c&label=team%3Db");
+        assert_eq!(bulk_address("/x", "cancel", "", |_, _| true), "/x?kind=cancel");
     }
 
     #[test]
