@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sexton_console::arguments::Arguments;
 use sexton_model::access::Role;
 use tokio::process::Command;
+use url::form_urlencoded::byte_serialize;
 
 use super::Fixture;
 use super::approvals::{discard, people, rule};
@@ -277,6 +278,51 @@ async fn what_was_typed_into_a_form_is_what_can_be_copied() {
     f.ask(&token, "POST", &format!("/failures/{id}/edit"), &body.to_string()).await.expect(200);
     let row = sexton_store::executions::find(f.console.store(), id.get()).await.unwrap().unwrap();
     assert_eq!(row.params, json!({"api_token": "hunter2", "customer": 8}));
+}
+
+#[tokio::test]
+async fn an_edit_is_copied_as_changes_only_where_secrets_are_masked_and_changes_can_say_it() {
+    let f = Fixture::with_local_role(Some(Role::Admin)).await;
+    let token = f.token("edit", "editor").await;
+    let id = f.console.failed().await;
+    let edit = format!("/failed/{id}/edit");
+    let copied = async |params: &Value| {
+        let params: String = byte_serialize(params.to_string().as_bytes()).collect();
+        let form = format!("attempt=2&params={params}&stay_failed=true&reason=x");
+        let answer = f.send_to("POST", &edit, &LOCAL, &form).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let page = answer.body.as_str().unwrap().to_owned();
+        let request = read_request(&labelled(&page, "Request")[0]).await;
+        (page, request.body.unwrap())
+    };
+    let send = async |body: &Value, status: u16| {
+        let path = format!("/failures/{id}/edit");
+        f.ask(&token, "POST", &path, &body.to_string()).await.expect(status)
+    };
+    let logins = |password: &str, user: &str| json!([{"password": password, "user": user}]);
+    let params = json!({"api_token": "new", "note": null, "logins": logins("p", "a")});
+    let (page, body) = copied(&params).await;
+    assert!(!page.contains("The page masks secrets"), "{page}");
+    assert_eq!((&body["params"], &body["merge"]), (&params, &Value::Null));
+    send(&body, 200).await;
+
+    let mut masked = json!({"api_token": "***", "note": null, "logins": logins("***", "b")});
+    let (page, mut body) = copied(&masked).await;
+    assert!(page.contains("Write them into the request, too"), "{page}");
+    assert_eq!((&body["params"], &body["merge"]), (&masked, &Value::Null));
+    send(&body, 400).await;
+    body["params"]["api_token"] = "new".into();
+    body["params"]["logins"][0]["password"] = "p".into();
+    send(&body, 200).await;
+
+    masked["note"] = "x".into();
+    let (page, body) = copied(&masked).await;
+    assert!(page.contains("The request leaves them as they are."), "{page}");
+    assert_eq!((&body["params"], &body["merge"]), (&Value::Null, &json!({"note": "x"})));
+    send(&body, 200).await;
+    let row = sexton_store::executions::find(f.console.store(), id.get()).await.unwrap().unwrap();
+    let expected = json!({"api_token": "new", "note": "x", "logins": logins("p", "b")});
+    assert_eq!(row.params, expected);
 }
 
 #[tokio::test]

@@ -110,12 +110,12 @@ impl EditPage {
     fn request(&self) -> String {
         let EditForm { attempt, params, pool, stay_failed, .. } = &self.form;
         let mut body = json!({"attempt": attempt, "reason": self.form.reason()});
-        match (serde_json::from_str::<Map<String, Value>>(params), self.before.as_object()) {
-            // Secrets that are masked on both sides are no change.
-            (Ok(after), Some(before)) => body["merge"] = merge_patch(before, &after).into(),
-            (Ok(after), None) => body["params"] = after.into(),
+        if let Some(patch) = self.patch() {
+            body["merge"] = patch.into();
+        } else {
             // What is no JSON is refused by the API as well.
-            (Err(_), _) => body["params"] = params.as_str().into(),
+            body["params"] =
+                self.params().map_or_else(|| Value::from(params.as_str()), Value::Object);
         }
         if let Some(pool) = pool {
             body["pool"] = pool.as_str().into();
@@ -124,6 +124,17 @@ impl EditPage {
             body["requeue"] = false.into();
         }
         copy::request("POST", &format!("/failures/{}/edit", self.id), &body)
+    }
+
+    /// The params of the form; `None`: they are no JSON object.
+    fn params(&self) -> Option<Map<String, Value>> {
+        serde_json::from_str(&self.form.params).ok()
+    }
+
+    /// The params as changes that leave the masked secrets as they are; `None`: none is masked, or a patch cannot say the changes.
+    fn patch(&self) -> Option<Map<String, Value>> {
+        let before = self.before.as_object().filter(|_| self.has_masks())?;
+        merge_patch(before, &self.params()?)
     }
 
     fn has_masks(&self) -> bool {

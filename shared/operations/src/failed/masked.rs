@@ -69,22 +69,42 @@ pub fn merge(params: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// Returns a patch for [`merge`] that changes `before` into `after`. A field that is to be `null` cannot be in one: it is left out where
-/// `before` has none, and removed otherwise.
+/// Returns a patch for [`merge`] that changes `before` into `after`, both masked, and leaves the secrets that are masked in both as they are.
+/// `None`: no patch does, since a field becomes `null`, or an array with a masked secret changes, of which a patch has all values.
 #[must_use]
-pub fn merge_patch(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+pub fn merge_patch(
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+) -> Option<Map<String, Value>> {
+    let patch = difference(before, after);
+    let mut merged = before.clone();
+    merge(&mut merged, &patch);
+    (merged == *after && !patch.values().any(has_mask)).then_some(patch)
+}
+
+/// The patch, except that a field which becomes `null` is removed.
+fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let removed = before.keys().filter(|name| !after.contains_key(*name));
     let mut patch: Map<String, Value> = removed.map(|name| (name.clone(), Value::Null)).collect();
     for (name, value) in after {
         match (before.get(name), value) {
             (Some(old), new) if old == new => {}
             (Some(Value::Object(old)), Value::Object(new)) => {
-                patch.insert(name.clone(), merge_patch(old, new).into());
+                patch.insert(name.clone(), difference(old, new).into());
             }
             (_, new) => drop(patch.insert(name.clone(), new.clone())),
         }
     }
     patch
+}
+
+fn has_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(MASK),
+        Value::Array(values) => values.iter().any(has_mask),
+        Value::Object(fields) => fields.values().any(has_mask),
+        _ => false,
+    }
 }
 
 fn search(
@@ -156,13 +176,26 @@ mod tests {
         let object = |value: Value| value.as_object().unwrap().clone();
         let before = object(json!({"a": 1, "b": {"c": 2, "d": "***"}, "e": [1], "f": {"g": 1}}));
         let after = object(json!({"a": 1, "b": {"c": 3, "d": "***"}, "e": [2], "f": 4, "h": {}}));
-        let patch = merge_patch(&before, &after);
+        let patch = merge_patch(&before, &after).unwrap();
         assert_eq!(patch, object(json!({"b": {"c": 3}, "e": [2], "f": 4, "h": {}})));
         let mut merged = before.clone();
         merge(&mut merged, &patch);
         assert_eq!(merged, after);
-        merge(&mut merged, &merge_patch(&after, &before));
+        merge(&mut merged, &merge_patch(&after, &before).unwrap());
         assert_eq!(merged, before);
+    }
+
+    #[test]
+    fn what_no_patch_can_say_has_none() {
+        let patch = |before: Value, after: Value| {
+            merge_patch(before.as_object().unwrap(), after.as_object().unwrap()).map(Value::Object)
+        };
+        assert_eq!(patch(json!({"a": 1}), json!({"a": null})), None);
+        assert_eq!(patch(json!({"a": {"b": 1}}), json!({"a": {"b": 1, "c": null}})), None);
+        assert_eq!(patch(json!({"a": null, "b": 1}), json!({"a": null})), Some(json!({"b": null})));
+        let logins = |user: &str| json!({"logins": [{"user": user, "password": MASK}]});
+        assert_eq!(patch(logins("ann"), logins("ben")), None);
+        assert_eq!(patch(logins("ann"), logins("ann")), Some(json!({})));
     }
 
     #[test]
