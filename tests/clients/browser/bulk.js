@@ -1,4 +1,5 @@
-// Somebody requeues all failures of a job, a canary first and slowly, follows the bulk's page, and stops it.
+// Somebody requeues all failures of a job, a canary first and slowly, follows the bulk's page, and stops it. What is wrong with the form stays as
+// it was typed.
 //
 //   bulk.js ADDRESS JOB COUNT
 "use strict";
@@ -17,9 +18,17 @@ run(async ({ browser, address, arguments: [job, count] }) => {
   const preview = await page.locator("main").innerText();
   assert(preview.includes(`${job}: ${count}`), `the preview names other jobs: ${preview}`);
   await check(page);
+  const rate = page.getByLabel(/^At most this many per time/);
   await page.getByLabel(/^Try this many first/).fill("1");
-  await page.getByLabel(/^At most this many per time/).fill("1/h");
+  await rate.fill("slowly");
   await page.getByLabel(/^Reason/).fill("there is paper");
+  await page.getByRole("button", { name: title, exact: true }).click();
+  await page.getByRole("alert").waitFor();
+  assert((await rate.inputValue()) === "slowly", "what was typed is lost");
+  assert((await page.getByLabel(/^Try this many first/).inputValue()) === "1", "the canary is lost");
+  assert((await page.getByLabel(/^Reason/).inputValue()) === "there is paper", "the reason is lost");
+  await check(page);
+  await rate.fill("1/h");
   await page.getByRole("button", { name: title, exact: true }).click();
   // Nobody touches the page: it follows what the schedulers do.
   await page.getByRole("heading", { level: 1, name: /^Bulk \d+: requeue/ }).waitFor();

@@ -1,6 +1,7 @@
 //! What the pages of lists show and do.
 
 use serde_json::json;
+use url::form_urlencoded::byte_serialize;
 
 use super::Fixture;
 
@@ -16,6 +17,20 @@ async fn send(f: &Fixture, token: &str, method: &str, path: &str, form: &str) ->
 fn expect((status, page): (u16, String)) -> String {
     assert_eq!(status, 200, "{page}");
     page.replace("&#38;", "&").replace("&amp;", "&")
+}
+
+/// The value of a hidden field of a page, as a browser sends it.
+fn hidden(page: &str, name: &str) -> String {
+    let begin = format!("name=\"{name}\" value=\"");
+    let value = page.split(&begin).nth(1).and_then(|rest| rest.split('"').next());
+    let value = value.unwrap_or_else(|| panic!("{page}")).replace("&#43;", "+");
+    byte_serialize(value.as_bytes()).collect()
+}
+
+/// The fields with problems beside them.
+fn fields_with_problems(page: &str) -> Vec<&str> {
+    let described = page.split("aria-invalid=\"true\" aria-describedby=\"").skip(1);
+    described.map(|rest| rest.split("-problems\"").next().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -37,12 +52,10 @@ async fn all_executions_of_a_filter_are_cancelled_after_a_preview_and_none_that_
     assert!(page.contains("<h1>Cancel 2 executions</h1>"), "{page}");
     let command = "sexton executions cancel --job shop.charge --state pending";
     assert!(page.contains(command) && page.contains("/api/v1/bulks"), "{page}");
-    let previewed_at = page.split(r#"name="previewed_at" value=""#).nth(1).unwrap();
-    let previewed_at = previewed_at.split('"').next().unwrap().replace("&#43;", "+");
+    let previewed_at = hidden(&page, "previewed_at");
     f.console.trigger("shop.charge").await;
     let form = format!(
-        "kind=cancel&job=shop.charge&state=pending&rate=10%2Fs&reason=wrong+file&previewed_at={}",
-        previewed_at.replace('+', "%2B")
+        "kind=cancel&job=shop.charge&state=pending&rate=10%2Fs&reason=wrong+file&previewed_at={previewed_at}"
     );
     let (status, answer) = send(&f, &token, "POST", "/executions/bulk", &form).await;
     assert_eq!(status, 303, "{answer}");
@@ -59,6 +72,66 @@ async fn all_executions_of_a_filter_are_cancelled_after_a_preview_and_none_that_
     let mut expected = vec![one.get(), two.get()];
     expected.sort_unstable();
     assert_eq!(ids, expected);
+}
+
+#[tokio::test]
+async fn a_bulk_that_would_take_more_than_was_counted_is_shown_again_with_what_was_typed() {
+    let f = Fixture::new().await;
+    let token = f.token("ann", "operator").await;
+    let one = f.console.trigger("shop.charge").await;
+    let two = f.console.trigger("shop.charge").await;
+    f.console.open(one, 1).await;
+    let filter = "kind=cancel&job=shop.charge&state=running";
+    let preview = format!("/executions/bulk?{filter}");
+    let page = expect(send(&f, &token, "GET", &preview, "").await);
+    assert!(page.contains("<h1>Cancel 1 execution</h1>"), "{page}");
+    let form = |page: &str| {
+        let (count, previewed_at) = (hidden(page, "count"), hidden(page, "previewed_at"));
+        format!("{filter}&count={count}&previewed_at={previewed_at}&rate=10%2Fm&reason=wrong+file")
+    };
+    f.console.open(two, 1).await;
+    let (status, page) = send(&f, &token, "POST", "/executions/bulk", &form(&page)).await;
+    assert_eq!(status, 409, "{page}");
+    let anew = ["more match by now than the 1 that", "<h1>Cancel 2 executions</h1>"];
+    for text in anew.into_iter().chain([r#"value="10/m""#, r#"value="wrong file""#]) {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert_eq!(f.console.items(&["bulks", "list"]).await, json!([]));
+    let (status, answer) = send(&f, &token, "POST", "/executions/bulk", &form(&page)).await;
+    assert_eq!(status, 303, "{answer}");
+    // Some of those that were counted have ended.
+    let fewer = form(&page).replace("count=2", "count=3");
+    let (status, answer) = send(&f, &token, "POST", "/executions/bulk", &fewer).await;
+    assert_eq!(status, 303, "{answer}");
+}
+
+#[tokio::test]
+async fn what_was_typed_into_a_bulk_s_form_stays_and_problems_stand_beside_their_fields() {
+    let f = Fixture::new().await;
+    let token = f.token("ann", "operator").await;
+    f.console.failed().await;
+    let page = expect(send(&f, &token, "GET", "/failed/bulk?kind=discard", "").await);
+    assert_eq!(fields_with_problems(&page), [""; 0], "{page}");
+    let previewed_at = hidden(&page, "previewed_at");
+    f.console.failed().await;
+    let form = format!("kind=discard&count=1&previewed_at={previewed_at}&rate=often");
+    let (status, page) = send(&f, &token, "POST", "/failed/bulk", &form).await;
+    assert_eq!(status, 400, "{page}");
+    assert_eq!(fields_with_problems(&page), ["rate", "reason"], "{page}");
+    assert!(page.contains("value=\"often\""), "{page}");
+    assert!(page.contains("<h1>Discard 1 execution</h1>"), "it has the later failure: {page}");
+    assert_eq!(hidden(&page, "previewed_at"), previewed_at);
+
+    for canary in ["0", "1001", "some"] {
+        let form = format!("kind=requeue&canary={canary}&rate=10%2Fm&reason=there+is+paper");
+        let (status, page) = send(&f, &token, "POST", "/failed/bulk", &form).await;
+        assert_eq!(status, 400, "{page}");
+        assert_eq!(fields_with_problems(&page), ["canary"], "{page}");
+        for typed in [canary, "10/m", "there is paper"] {
+            assert!(page.contains(&format!("value=\"{typed}\"")), "{typed}: {page}");
+        }
+    }
+    assert_eq!(f.console.items(&["bulks", "list"]).await, json!([]));
 }
 
 #[tokio::test]

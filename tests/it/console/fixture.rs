@@ -38,10 +38,12 @@ const PAGES: &str = "
     /executions/{id} /executions/<failed>
     /executions/{id} /executions/<running>
     /executions/bulk /executions/bulk?kind=cancel
+    /executions/bulk /executions/bulk?kind=cancel 400 rate often
     /failed /failed
     /failed /failed?text=nothing
     /failed /failed?discarded=true
     /failed/bulk /failed/bulk?kind=requeue
+    /failed/bulk /failed/bulk?kind=requeue 400 rate often
     /failed/groups /failed/groups
     /failed/groups/{fingerprint} /failed/groups/<group>
     /failed/{id} /failed/<failed>

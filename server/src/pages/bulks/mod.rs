@@ -1,6 +1,7 @@
 //! `/bulks`: actions on many executions at once, how far they are, and what they left.
 
 mod actions;
+mod form;
 mod list;
 mod request;
 mod show;

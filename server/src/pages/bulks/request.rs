@@ -2,97 +2,29 @@
 //! previewed first.
 
 use askama::Template;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::bulk::BulkKind;
-use sexton_model::rate::Rate;
-use sexton_model::state::State;
 use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
-use sexton_operations::bulks::request::{
-    BulkAction, BulkPreview, Verifier, preview, preview_cancel,
-};
+use sexton_operations::bulks::request::BulkAction;
 use sexton_operations::error::OperationError;
-use sexton_operations::filter::FailureScope;
-use sexton_operations::selection::Selection;
 use sexton_store::bulk::Preview;
-use sexton_store::{Store, status};
+use sexton_store::status;
 
+use super::form::{BulkQuery, List};
 use crate::access::Operator;
-use crate::api::{filtered_query, problem_of_parameter};
 use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
-use crate::pages::shell::frame::{Frame, Section, html};
+use crate::pages::shell::frame::{Frame, html};
+use crate::pages::shell::problems::Problems;
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
-use crate::problem::Problem;
 
-/// Largest canary.
-const MAX_CANARY: u32 = 1_000;
 /// Jobs and pools that a preview names.
 const MAX_NAMED: usize = 10;
-
-filtered_query! {
-    /// An action on many failures, and how it is done.
-    pub(super) BulkQuery {
-        /// `requeue`, `discard` or `restore` of failures; `cancel` of executions.
-        kind: Option<String>,
-        /// To cancel: only in these states. May be repeated.
-        #[param(explode)]
-        state: Vec<State>,
-        /// Of failures: also those of muted groups.
-        muted: bool,
-        /// When the preview was made: what fails later is not touched.
-        previewed_at: Option<DateTime<Utc>>,
-        /// How many first; the others follow only when all of these have succeeded.
-        canary: Option<u32>,
-        /// How many per time, as in `10/m`.
-        rate: Option<String>,
-        /// Skip the verify tasks.
-        no_verify: bool,
-        /// For the audit.
-        #[serde(deserialize_with = "crate::api::reason")]
-        reason: Option<String>,
-    }
-}
-
-/// The list whose filter selects the executions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum List {
-    Failed,
-    Executions,
-}
-
-impl List {
-    const fn path(self) -> &'static str {
-        match self {
-            Self::Failed => "/failed",
-            Self::Executions => "/executions",
-        }
-    }
-
-    const fn title(self) -> &'static str {
-        match self {
-            Self::Failed => "Failed",
-            Self::Executions => "Executions",
-        }
-    }
-
-    const fn section(self) -> Section {
-        match self {
-            Self::Failed => Section::Failed,
-            Self::Executions => Section::Executions,
-        }
-    }
-
-    const fn kinds_hint(self) -> &'static str {
-        match self {
-            Self::Failed => "write requeue, discard or restore",
-            Self::Executions => "write cancel",
-        }
-    }
-}
 
 #[derive(Debug, Template)]
 #[template(path = "bulks/request.html")]
@@ -104,6 +36,8 @@ struct BulkPage<'a> {
     query: &'a BulkQuery,
     /// What the bulk needs from other people.
     demand: Option<ApprovalDemand>,
+    /// What is wrong with what was typed, or why it was not done.
+    problems: Problems,
 }
 
 impl BulkPage<'_> {
@@ -212,46 +146,6 @@ impl BulkPage<'_> {
     }
 }
 
-impl BulkQuery {
-    /// Returns the kind, if it and what goes with it fit the list.
-    fn kind(&self, list: List) -> Result<BulkKind, Problem> {
-        let kind = self.kind.as_deref().and_then(BulkKind::parse);
-        let fits = |kind: &BulkKind| (*kind == BulkKind::Cancel) == (list == List::Executions);
-        let kind =
-            kind.filter(fits).ok_or_else(|| problem_of_parameter("kind", list.kinds_hint()))?;
-        if kind != BulkKind::Cancel && !self.state.is_empty() {
-            return Err(problem_of_parameter("state", "goes with a cancel"));
-        }
-        if self.state.iter().any(|state| !kind.acts_on(*state)) {
-            return Err(problem_of_parameter("state", "must be pending, retrying or running"));
-        }
-        if kind == BulkKind::Cancel && self.muted {
-            let detail = "goes with a requeue or discard: only failures have muted groups";
-            return Err(problem_of_parameter("muted", detail));
-        }
-        if kind != BulkKind::Requeue && self.canary.is_some() {
-            return Err(problem_of_parameter("canary", "goes with a requeue"));
-        }
-        Ok(kind)
-    }
-
-    /// Counts what the bulk would act on, up to `until`; an age such as 36h counts from `now`.
-    async fn preview(
-        &self,
-        store: &Store,
-        kind: BulkKind,
-        (now, until): (DateTime<Utc>, Option<DateTime<Utc>>),
-    ) -> Result<BulkPreview, OperationError> {
-        if kind == BulkKind::Cancel {
-            let filter = self.filter().read_executions(store, &self.state, now).await?;
-            return preview_cancel(store, &Selection::Filter(Box::new(filter)), until).await;
-        }
-        let scope = FailureScope { discarded: kind == BulkKind::Restore, muted: self.muted };
-        let filter = self.filter().read_failures(store, scope, now).await?;
-        preview(store, &Selection::Filter(Box::new(filter)), until).await
-    }
-}
-
 pub(super) async fn preview_failed(
     visit: Visit<Operator>,
     query: PageQuery<BulkQuery>,
@@ -271,15 +165,26 @@ async fn show_preview(
     query: &BulkQuery,
     list: List,
 ) -> Result<Response, Refusal> {
+    page(visit, (query, list), Problems::default(), None).await
+}
+
+/// Shows the form with what was typed into it, and counts what the bulk would act on up to `until`: the instant of an earlier preview, or now.
+async fn page(
+    visit: &Visit<Operator>,
+    (query, list): (&BulkQuery, List),
+    problems: Problems,
+    until: Option<DateTime<Utc>>,
+) -> Result<Response, Refusal> {
     let frame = visit.frame(list.section()).await?;
     let kind = query.kind(list).map_err(|problem| visit.refuse(problem))?;
     let previewed = async {
-        let preview = query.preview(visit.reads(), kind, (frame.now, None)).await?;
+        let now = until.unwrap_or(frame.now);
+        let preview = query.preview(visit.reads(), kind, (now, until)).await?;
         let demand = preview.demand(visit.reads(), BulkAction::new(kind, None, None)).await?;
         Ok::<_, OperationError>((preview, demand))
     };
     let (preview, demand) = previewed.await.map_err(|error| visit.refuse(error))?;
-    Ok(html(&BulkPage { frame, list, kind, counts: &preview.counts, query, demand }))
+    Ok(html(&BulkPage { frame, list, kind, counts: &preview.counts, query, demand, problems }))
 }
 
 pub(super) async fn create_failed(
@@ -302,31 +207,34 @@ async fn create(
     list: List,
 ) -> Result<Response, Refusal> {
     let kind = query.kind(list).map_err(|problem| visit.refuse(problem))?;
-    let reason = query.reason.as_deref();
-    if kind == BulkKind::Discard && reason.is_none() {
-        return Err(
-            visit.refuse(problem_of_parameter("reason", "is missing: say why they are given up"))
-        );
-    }
-    if query.canary.is_some_and(|canary| !(1..=MAX_CANARY).contains(&canary)) {
-        return Err(visit.refuse(problem_of_parameter("canary", "must be 1 to 1000")));
-    }
-    let rate = query.rate.as_deref().map(str::parse::<Rate>).transpose();
-    let rate =
-        rate.map_err(|error| visit.refuse(problem_of_parameter("rate", &error.to_string())))?;
-    let verify = if query.no_verify { Verifier::Nobody } else { Verifier::Tasks };
-    let action = BulkAction { kind, canary: query.canary, pool: None, verify, rate, reason };
-    let created = async {
-        let store = visit.writes();
+    let action = match query.action(kind) {
+        Ok(action) => action,
+        Err(problems) => {
+            // The form is of the same executions as before.
+            let answer = page(visit, (query, list), problems, query.previewed_at).await?;
+            return Ok((StatusCode::BAD_REQUEST, answer).into_response());
+        }
+    };
+    let store = visit.writes();
+    let previewed = async {
         // An age such as 36h counts from the preview, so that the same executions are taken.
         let now = match query.previewed_at {
             Some(previewed_at) => previewed_at,
             None => status::clock(&store).await?,
         };
-        let preview = query.preview(&store, kind, (now, query.previewed_at)).await?;
-        preview.create(&store, action, visit.actor()).await
+        query.preview(&store, kind, (now, query.previewed_at)).await
     };
-    let id = match created.await.map_err(|error| visit.refuse(error))? {
+    let preview = previewed.await.map_err(|error| visit.refuse(error))?;
+    if let Some(seen) = query.count.filter(|seen| preview.has_grown(*seen)) {
+        let mut problems = Problems::default();
+        problems.push(format!(
+            "Nothing was done: more match by now than the {seen} that you have seen. This page counts them anew."
+        ));
+        let answer = page(visit, (query, list), problems, None).await?;
+        return Ok((StatusCode::CONFLICT, answer).into_response());
+    }
+    let created = preview.create(&store, action, visit.actor()).await;
+    let id = match created.map_err(|error| visit.refuse(error))? {
         Outcome::Done(id) => id,
         Outcome::Waits(request) => return Ok(visit.to_request(&request)),
     };

@@ -186,6 +186,13 @@ impl BulkPreview {
         Err(Conflict::Other(text))
     }
 
+    /// Returns whether it selects more executions than its operator has seen, as far as a preview counts. It may select fewer: some have ended, or
+    /// somebody has acted on them.
+    #[must_use]
+    pub const fn has_grown(&self, seen: u64) -> bool {
+        self.counts.count > seen
+    }
+
     /// Refuses a bulk that has other executions than those who approved it have seen, as far as the number of each job shows, among the first 100,000.
     /// Of what waits or runs, some has ended meanwhile; then it has fewer.
     ///
