@@ -13,6 +13,7 @@ use url::form_urlencoded::byte_serialize;
 use super::Fixture;
 use super::approvals::{discard, people, rule};
 use crate::console::fixture::arrange;
+use crate::console::routes::routes;
 
 /// Forms that only a browser needs: the command line and programs log in otherwise, and the first account is made by `accounts create`.
 const OF_BROWSERS: [&str; 3] = ["/log-in", "/log-out", "/set-up"];
@@ -138,7 +139,12 @@ fn bare_forms(page: &str) -> Vec<&str> {
     let forms = page.split("method=\"post\"").skip(1);
     let labels = ["aria-label=\"Command\"", "aria-label=\"Request\""];
     let bare = forms.filter(|form| !labels.iter().all(|label| form.contains(label)));
-    bare.map(|form| form.split_once("action=\"").unwrap().1.split('"').next().unwrap()).collect()
+    bare.map(path_of_form).collect()
+}
+
+/// The path to which a form is sent, of the text behind its method.
+fn path_of_form(form: &str) -> &str {
+    form.split_once("action=\"").unwrap().1.split('"').next().unwrap()
 }
 
 /// The labels of the buttons of `action` in a template, and of those in the folders below.
@@ -190,6 +196,7 @@ async fn pages(f: &Fixture) -> Vec<String> {
         /firings /executions /failed /failed/groups /bulks /bulks/1 /bulks/2 /approvals /approvals/1 /incidents /monitors /checks
         /checks/backup /checks/paused /channels /workers /audit /flows /locks /settings /settings/tokens /settings/accounts?all=true /me
         /failed/bulk?kind=requeue /failed/bulk?kind=discard&muted=true /failed/bulk?kind=restore
+        /executions/bulk?kind=cancel /executions/bulk?kind=cancel&job=shop.charge&state=pending
         /failed/bulk?kind=discard&job_prefix=shop.&param=customer%3D4891&since=2d&text=card";
     let of_rows = [
         format!("/failed/{failed}"),
@@ -224,6 +231,8 @@ async fn each_action_of_a_page_can_be_copied_as_a_command_and_as_a_request() {
     let mut labels = BTreeSet::new();
     labels_of_templates(Path::new(TEMPLATES), &mut labels);
     assert!(labels.len() > 20, "{labels:?}");
+    let mut unseen = routes("post");
+    unseen.retain(|route| !OF_BROWSERS.contains(&route.as_str()));
     for path in pages(&f).await {
         let answer = f.send_to("GET", &path, &LOCAL, "").await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -232,9 +241,13 @@ async fn each_action_of_a_page_can_be_copied_as_a_command_and_as_a_request() {
         if path.contains("/bulk?") || path.contains("/backfill?") {
             assert_eq!(labelled(page, "Request").len(), 1, "{path}: it has nothing to do");
         }
+        for form in page.split("method=\"post\"").skip(1) {
+            unseen.retain(|route| !is_path(route, path_of_form(form)));
+        }
         labels.retain(|label| !page.contains(&format!("class=\"button\">{label}</summary>")));
     }
     assert!(labels.is_empty(), "no page has shown {labels:?}");
+    assert!(unseen.is_empty(), "no page has shown a form of {unseen:?}");
     let locks = f.send_to("GET", "/locks", &LOCAL, "").await.expect(200);
     assert_eq!(labelled(locks.as_str().unwrap(), "Command").len(), 1);
 }
