@@ -1,6 +1,7 @@
 //! The rows' side of the protocol: each fence, each race, on a real PostgreSQL with the instant given.
 
 mod abandoned;
+mod activity_plans;
 mod attempt_rows;
 mod dedicated_connection;
 mod exclusive;

@@ -18,19 +18,21 @@ use sqlx::{AssertSqlSafe, Postgres, Row as _};
 use uuid::Uuid;
 
 const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked_messages/counts.sql");
-const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
+pub(super) const LAST_EXECUTIONS: &str =
+    include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/tickets/waiters/look.sql");
 const READ_RUNNING: &str = include_str!("../../../shared/store/src/attempts/running/page.sql");
-const RECENT_STATES: &str = include_str!("../../../shared/store/src/jobs/recent_states.sql");
-const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
+pub(super) const RECENT_STATES: &str =
+    include_str!("../../../shared/store/src/jobs/recent_states.sql");
+pub(super) const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
-const HISTORY: i64 = 200_000;
+pub(super) const HISTORY: i64 = 200_000;
 /// Rows that one statement of a set-up inserts, so that a busy machine does not need its time limit.
 const SET_UP_ROWS: usize = 10_000;
 
 /// 201 jobs; the first has all the history, the others never ran. Returns their ids.
-async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
+pub(super) async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
     let jobs: Vec<Uuid> = sqlx::query_scalar(
         "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap,
             misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at, updated_at)
@@ -62,28 +64,34 @@ async fn insert(db: &TestDatabase, statement: &str, job: Uuid, rows: i64) {
     }
 }
 
-type Bind<'q> = &'q dyn Fn(Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments>;
+pub(super) type Bind<'q> =
+    &'q dyn Fn(Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments>;
 
 /// The plan of `sql`; run as well, with `analyze`.
-async fn explain(db: &TestDatabase, sql: &str, analyze: bool, bind: Bind<'_>) -> Value {
+pub(super) async fn explain(db: &TestDatabase, sql: &str, analyze: bool, bind: Bind<'_>) -> Value {
     let run = if analyze { "ANALYZE, TIMING OFF, " } else { "" };
     let query = sqlx::query(AssertSqlSafe(format!("EXPLAIN ({run}FORMAT JSON) {sql}")));
     let row = bind(query).fetch_one(db.pool()).await.unwrap();
     row.get::<Value, _>(0)[0]["Plan"].clone()
 }
 
-/// Every node of a plan that reads `executions`.
-fn scans(plan: &Value) -> Vec<&Value> {
-    let mut found: Vec<&Value> =
-        plan["Plans"].as_array().into_iter().flatten().flat_map(scans).collect();
-    if plan["Relation Name"] == "executions" || plan["Index Name"] == INDEX {
+/// Every node of a plan that `is_scan` accepts.
+pub(super) fn nodes<'a>(plan: &'a Value, is_scan: &dyn Fn(&Value) -> bool) -> Vec<&'a Value> {
+    let inner = plan["Plans"].as_array().into_iter().flatten();
+    let mut found: Vec<&Value> = inner.flat_map(|inner| nodes(inner, is_scan)).collect();
+    if is_scan(plan) {
         found.push(plan);
     }
     found
 }
 
+/// Every node of a plan that reads `executions`.
+fn scans(plan: &Value) -> Vec<&Value> {
+    nodes(plan, &|node| node["Relation Name"] == "executions" || node["Index Name"] == INDEX)
+}
+
 /// Asserts that `executions` is read along the job's index, and at most `most` of its rows.
-async fn assert_reads_few(db: &TestDatabase, sql: &str, most: f64, bind: Bind<'_>) {
+pub(super) async fn assert_reads_few(db: &TestDatabase, sql: &str, most: f64, bind: Bind<'_>) {
     // Not run before it is known to be quick: the wrong plan takes half a minute.
     let plan = explain(db, sql, false, bind).await;
     assert!(scans(&plan).iter().any(|scan| scan["Index Name"] == INDEX), "{plan:#}");
@@ -94,12 +102,17 @@ async fn assert_reads_few(db: &TestDatabase, sql: &str, most: f64, bind: Bind<'_
 
 /// The rows of `executions` that a plan passed by when it was run.
 fn rows_read(plan: &Value) -> f64 {
+    rows_passed(&scans(plan))
+}
+
+/// The rows that these nodes passed by when they were run.
+pub(super) fn rows_passed(scans: &[&Value]) -> f64 {
     let number = |scan: &Value, field: &str| scan[field].as_f64().unwrap_or(0.0);
     let passed = |scan: &Value| {
         let each = number(scan, "Actual Rows") + number(scan, "Rows Removed by Filter");
         each * number(scan, "Actual Loops")
     };
-    scans(plan).into_iter().map(passed).sum()
+    scans.iter().copied().map(passed).sum()
 }
 
 #[tokio::test]

@@ -55,19 +55,9 @@ pub async fn count_failed_by_job(
     jobs: &[Uuid],
     limit: i64,
 ) -> Result<Vec<(Uuid, i64)>, StoreError> {
-    let rows = sqlx::query!(
-        r#"-- failed_by_job
-        SELECT j.id AS "job_id!", c.failed AS "failed!"
-        FROM unnest($1::uuid[]) AS j (id)
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS failed
-            FROM (SELECT FROM sexton.failures WHERE NOT discarded AND job_id = j.id ORDER BY failed_at LIMIT $2) f) c
-        WHERE c.failed > 0"#,
-        jobs,
-        limit
-    )
-    .fetch_all(store.with_timeout())
-    .await?;
+    let rows = sqlx::query_file!("src/jobs/failed_by_job.sql", jobs, limit)
+        .fetch_all(store.with_timeout())
+        .await?;
     Ok(rows.into_iter().map(|row| (row.job_id, row.failed)).collect())
 }
 
