@@ -30,7 +30,7 @@ pub async fn run(arguments: &Doctor, session: &Session) -> Result<(), Failure> {
     let settings = session.settings()?;
     let connector = session.connector(&settings);
     let (findings, fixed) = if arguments.fix {
-        examine_and_fix(&connector).await?
+        examine_and_fix(&connector, Some("sexton doctor --fix")).await?
     } else {
         (diagnose(&gather(&connector).await?), Vec::new())
     };

@@ -25,6 +25,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
+use super::ReasonBody;
+use super::extract::Body;
 use crate::access::{Admin, Allowed, Viewer};
 use crate::problem::{Problem, ProblemCode};
 
@@ -79,10 +81,11 @@ impl Examiner {
     }
 
     /// Repairs what it can, as `actor`. No examination runs meanwhile, and the next requests get what this one leaves.
-    async fn repair(&self, actor: &Actor) -> Result<DoctorRepair, Problem> {
+    async fn repair(&self, actor: &Actor, reason: Option<&str>) -> Result<DoctorRepair, Problem> {
         let mut last = self.doctor.lock().await;
         let connector = self.connector(actor);
-        let repaired = timeout(EXAMINATION_TIMEOUT, Box::pin(examine_and_fix(&connector))).await;
+        let repairing = Box::pin(examine_and_fix(&connector, reason));
+        let repaired = timeout(EXAMINATION_TIMEOUT, repairing).await;
         // Some of it may be done.
         *last = None;
         let Ok(repaired) = repaired else {
@@ -199,13 +202,15 @@ pub struct DoctorRepair {
 ///
 /// A client who leaves does not end it, and it may be repeated.
 #[utoipa::path(post, path = "/doctor:fix", tag = "platform", operation_id = "repair_platform", extensions(("x-role" = json!("admin"))),
+    request_body = ReasonBody,
     responses((status = 200, description = "What was repaired, and what is left.", body = DoctorRepair)))]
 pub async fn repair(
     allowed: Allowed<Admin>,
     given: Option<Extension<Examiner>>,
+    Body(ReasonBody { reason }): Body<ReasonBody>,
 ) -> Result<Json<DoctorRepair>, Problem> {
     let examiner = examiner(given)?;
     let actor = allowed.actor().clone();
-    let work = allowed.begin(async move { examiner.repair(&actor).await });
+    let work = allowed.begin(async move { examiner.repair(&actor, reason.as_deref()).await });
     work.await.map_err(|error| OperationError::Failed(error.to_string()))?.map(Json)
 }

@@ -19,7 +19,10 @@ async fn an_admin_repairs_what_is_safe_to_repair_and_the_audit_has_it() {
     let found = f.get(&admin, "/doctor").await.expect(200);
     assert!(codes(&found).contains(&"process_silent"), "{found}");
     f.ask(&editor, "POST", "/doctor:fix", "").await.expect(403);
-    let repaired = f.ask(&admin, "POST", "/doctor:fix", "").await.expect(200);
+    let refused = f.ask(&admin, "POST", "/doctor:fix", r#"{"why": "gone"}"#).await.expect(400);
+    assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("why"), "{refused}");
+    let reason = r#"{"reason": "w9 is gone"}"#;
+    let repaired = f.ask(&admin, "POST", "/doctor:fix", reason).await.expect(200);
     let fixed = &repaired["fixed"];
     assert_eq!((&fixed[0]["code"], &fixed[0]["done"]), (&json!("process_silent"), &json!(true)));
     assert_eq!(fixed.as_array().unwrap().len(), 1, "{repaired}");
@@ -33,7 +36,8 @@ async fn an_admin_repairs_what_is_safe_to_repair_and_the_audit_has_it() {
     let audit = f.get(&editor, "/audit?action=doctor_fix").await.expect(200);
     let rows = audit["items"].as_array().unwrap();
     assert_eq!(rows.len(), 1, "{audit}");
-    assert_eq!(rows[0]["actor"], "token root", "{audit}");
+    let by = (&rows[0]["actor"], &rows[0]["reason"]);
+    assert_eq!(by, (&json!("token root"), &json!("w9 is gone")), "{audit}");
     assert_eq!(rows[0]["after"], json!({"finding": "process_silent"}), "{audit}");
     assert!(rows[0]["from_where"].as_str().unwrap().starts_with("api "), "{audit}");
 }

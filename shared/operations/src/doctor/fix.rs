@@ -42,17 +42,18 @@ pub struct Repair {
 }
 
 /// Examines the platform, repairs what it can, and examines it again if it has repaired anything. Returns the findings that
-/// are left, and the repairs.
+/// are left, and the repairs, which the audit records with this reason.
 ///
 /// # Errors
 ///
 /// `DATABASE_URL` is not set, or the database is unavailable for the repairs, of which earlier ones stay. Other failures are findings.
 pub async fn examine_and_fix(
     connector: &Connector<'_>,
+    reason: Option<&str>,
 ) -> Result<(Vec<Finding>, Vec<Repair>), ConnectError> {
     let facts = gather(connector).await?;
     let findings = diagnose(&facts);
-    let fixed = fix(connector, &facts, &findings).await?;
+    let fixed = fix(connector, &facts, &findings, reason).await?;
     if fixed.is_empty() {
         return Ok((findings, fixed));
     }
@@ -68,12 +69,13 @@ async fn fix(
     connector: &Connector<'_>,
     facts: &Facts,
     findings: &[Finding],
+    reason: Option<&str>,
 ) -> Result<Vec<Repair>, ConnectError> {
     let mut codes: Vec<Code> = findings.iter().filter(|one| one.fix).map(|one| one.code).collect();
     codes.dedup();
     let (Some(rows), false) = (facts.rows(), codes.is_empty()) else { return Ok(Vec::new()) };
     let store = connector.open().await?;
-    let by = connector.actor.because(Some("sexton doctor --fix"));
+    let by = connector.actor.because(reason);
     let mut all = Vec::with_capacity(codes.len());
     for code in codes {
         write::record(&store, code.as_str(), by, None).await?;
