@@ -21,7 +21,7 @@ use sexton_operations::error::OperationError;
 use sexton_operations::status::{self, StatusReport};
 use sexton_service::clock;
 use sexton_service::settings::ConsoleSettings;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
@@ -36,6 +36,8 @@ const STATUS_AGE: Duration = Duration::from_secs(5);
 const DOCTOR_AGE: Duration = Duration::from_secs(15);
 /// Time limit of an examination: less than that of a request, so that its answer is kept for the next one.
 const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(55);
+/// How long a request waits for an examination or a repair that is under way: while it waits, it takes one of the turns of all requests.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The application's name in PostgreSQL's list of connections.
 const APPLICATION_NAME: &str = "sexton serve: doctor";
 /// Connections of an examination or a repair.
@@ -82,7 +84,7 @@ impl Examiner {
 
     /// Repairs what it can, as `actor`. No examination runs meanwhile, and the next requests get what this one leaves.
     async fn repair(&self, actor: &Actor, reason: Option<&str>) -> Result<DoctorRepair, Problem> {
-        let mut last = self.doctor.lock().await;
+        let mut last = wait_for_others(&self.doctor).await?;
         let connector = self.connector(actor);
         let repairing = Box::pin(examine_and_fix(&connector, reason));
         let repaired = timeout(EXAMINATION_TIMEOUT, repairing).await;
@@ -118,13 +120,19 @@ impl Examiner {
     }
 }
 
-/// Returns the last answer if it is younger than `age`; otherwise that of `examine`, for which everybody waits.
+/// Waits for the end of what is under way, at most [`WAIT_TIMEOUT`].
+async fn wait_for_others<T>(last: &Mutex<T>) -> Result<MutexGuard<'_, T>, Problem> {
+    let detail = "an examination or a repair of the platform is under way; send the request again";
+    timeout(WAIT_TIMEOUT, last.lock()).await.map_err(|_| Problem::unavailable(detail))
+}
+
+/// Returns the last answer if it is younger than `age`; otherwise that of `examine`, for which everybody waits a few seconds.
 async fn cached<T: Clone>(
     last: &Mutex<Option<(Instant, T)>>,
     age: Duration,
     examine: impl Future<Output = Result<T, Problem>>,
 ) -> Result<T, Problem> {
-    let mut last = last.lock().await;
+    let mut last = wait_for_others(last).await?;
     if let Some((at, answer)) = &*last
         && at.elapsed() < age
     {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Fixture;
+use super::{Fixture, eventually};
 
 fn codes(answer: &Value) -> Vec<&str> {
     let findings = answer["findings"].as_array().unwrap().iter();
@@ -40,4 +40,35 @@ async fn an_admin_repairs_what_is_safe_to_repair_and_the_audit_has_it() {
     assert_eq!(by, (&json!("token root"), &json!("w9 is gone")), "{audit}");
     assert_eq!(rows[0]["after"], json!({"finding": "process_silent"}), "{audit}");
     assert!(rows[0]["from_where"].as_str().unwrap().starts_with("api "), "{audit}");
+}
+
+#[tokio::test]
+async fn a_request_does_not_wait_for_the_end_of_a_long_repair() {
+    let f = Fixture::new().await;
+    let admin = f.token("root", "admin").await;
+    let pool = f.console.store().pool();
+    let mut holder = pool.begin().await.unwrap();
+    let lock = "LOCK TABLE sexton.operator_actions IN ACCESS EXCLUSIVE MODE";
+    sqlx::raw_sql(lock).execute(&mut *holder).await.unwrap();
+    let repair = f.ask(&admin, "POST", "/doctor:fix", "");
+    let others = async {
+        eventually("the repair waits", async || {
+            let waits = "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                WHERE d.datname = current_database() AND l.locktype = 'relation' AND NOT l.granted)";
+            sqlx::query_scalar::<_, bool>(waits).fetch_one(pool).await.unwrap()
+        })
+        .await;
+        for (method, path) in [("GET", "/doctor"), ("POST", "/doctor:fix")] {
+            let refused = f.ask(&admin, method, path, "").await;
+            assert_eq!(refused.header("retry-after"), Some("5"), "{path}: {}", refused.body);
+            let refused = refused.expect(503);
+            assert_eq!(refused["code"], "unavailable", "{path}: {refused}");
+            let detail = refused["detail"].as_str().unwrap();
+            assert!(detail.contains("is under way"), "{path}: {refused}");
+        }
+        holder.rollback().await.unwrap();
+    };
+    let (repaired, ()) = tokio::join!(repair, others);
+    repaired.expect(200);
+    f.get(&admin, "/doctor").await.expect(200);
 }
