@@ -26,6 +26,9 @@ pub fn mask_actions(actions: &mut [OperatorAction]) {
             mask_conditions(after, "/asked/filter/params");
             mask_conditions(after, "/proposal/filter/params");
         }
+        if action.action == "apply_alerts" {
+            action.before.iter_mut().chain(&mut action.after).for_each(mask_channels);
+        }
     }
 }
 
@@ -55,6 +58,26 @@ pub(crate) fn mask_proposal(proposal: &Value) -> Value {
     }
     mask_conditions(&mut masked, "/filter/params");
     masked
+}
+
+/// Masks where channels lead, in the record of an alerts file: the audit is for viewers, and such a file for editors.
+fn mask_channels(document: &mut Value) {
+    let channels = document.get_mut("channels").and_then(Value::as_array_mut);
+    for channel in channels.into_iter().flatten() {
+        if let Some(config) = channel.get_mut("config") {
+            mask_texts(config);
+        }
+    }
+}
+
+/// Masks every text of a document.
+fn mask_texts(value: &mut Value) {
+    match value {
+        Value::String(_) => *value = Value::from(MASK),
+        Value::Array(values) => values.iter_mut().for_each(mask_texts),
+        Value::Object(fields) => fields.values_mut().for_each(mask_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Masks the values of conditions on params whose path has a secret's name.

@@ -67,6 +67,16 @@ async fn channels_and_routes_are_those_of_the_file_or_nothing_changes() {
     // Who may look at channels does not see where they lead.
     let watch = f.token("watch", "viewer").await;
     f.get(&watch, "/alerts").await.expect(403);
+    for path in ["/audit?action=apply_alerts", "/audit/export?action=apply_alerts"] {
+        let audit = f.get(&watch, path).await.expect(200).to_string();
+        assert!(audit.contains("chat") && audit.contains("webhook"), "{audit}");
+        assert!(!audit.contains("hooks.example") && !audit.contains("SLACK_URL"), "{audit}");
+    }
+    let (entry, _) = f.audited("apply_alerts").await;
+    assert_eq!(entry["before"]["channels"][1]["config"]["url"], "***", "{entry}");
+    let unmasked = ["audit", "list", "--action", "apply_alerts", "--unmasked"];
+    let unmasked = f.console.json(&unmasked).await.to_string();
+    assert!(unmasked.contains("https://hooks.example/ops"), "{unmasked}");
     // Nor does an editor have variables of the schedulers sent anywhere.
     let editor = f.token("ed", "editor").await;
     let file = json!({"text": FILE}).to_string();
