@@ -73,8 +73,9 @@ pub struct ExportActions {
 /// Exports operators' actions, the oldest first, one on each line, with values that look like secrets masked.
 ///
 /// The last line has the number of `actions`, the `sha256` of the lines before it, each with its line feed, `through`, the `after` of the next
-/// part, and the head of the audit's chain. A part with fewer actions than `limit` is the last one for now. An action that is being recorded is
-/// waited for up to 10 seconds, and otherwise left to a later part with all behind it, so that none is missed.
+/// part, and the head of the audit's chain. A part that is `complete` is the last one for now; others may have fewer actions than `limit`, or
+/// none, since each looks through 50,000 numbers at most. An action that is being recorded is waited for up to 10 seconds, and otherwise left to
+/// a later part with all behind it, so that none is missed; if `through` does not grow then, send the request again later.
 #[utoipa::path(get, path = "/audit/export", tag = "platform", operation_id = "export_audit", extensions(("x-role" = json!("viewer"))),
     params(ExportActions),
     responses((status = 200, description = "The lines, each a document of JSON.", body = String, content_type = "application/x-ndjson")))]

@@ -109,8 +109,18 @@ pub async fn list(
     Ok(found)
 }
 
-/// Returns the number up to which, from `after`, no action can appear any more; and the first number behind it, if it
-/// is not the end of the audit.
+/// Up to where the audit is settled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SettledActions {
+    /// No action with this number or a lower one can appear any more.
+    pub through: i64,
+    /// The number behind it with which one may still appear, if that is the reason why the settled part ends there.
+    pub missing: Option<i64>,
+    /// Whether it has every action that the audit had when this was found out.
+    pub is_whole: bool,
+}
+
+/// Returns the number up to which, from `after`, no action can appear any more, of the next `numbers`.
 ///
 /// Numbers are drawn before a transaction commits: an action may appear later than one with a higher number. So this
 /// waits, for at most [`WRITERS_TIMEOUT`], for transactions that may still record an action below the newest visible
@@ -122,21 +132,27 @@ pub async fn list(
 pub async fn wait_until_settled(
     store: &Store,
     after: i64,
-) -> Result<(i64, Option<i64>), OperationError> {
+    numbers: i64,
+) -> Result<SettledActions, OperationError> {
     let seen = read_frontier(store).await?;
-    let whole = (seen.newest, None);
+    let through = after.max(seen.removed).saturating_add(numbers).min(seen.newest);
+    let all = SettledActions { through, missing: None, is_whole: through == seen.newest };
     let (mut writers, deadline) = (seen.writers, Instant::now() + WRITERS_TIMEOUT);
     // Without a missing number no wait is needed.
-    if writers.is_empty() || first_missing(store, after, seen.newest).await?.is_none() {
-        return Ok(whole);
+    if writers.is_empty() || first_missing(store, after, through).await?.is_none() {
+        return Ok(all);
     }
     while !writers.is_empty() {
         if Instant::now() >= deadline {
-            let missing = first_missing(store, after, seen.newest).await?;
-            return Ok(missing.map_or(whole, |missing| (missing - 1, Some(missing))));
+            let missing = first_missing(store, after, through).await?;
+            return Ok(missing.map_or(all, |missing| SettledActions {
+                through: missing - 1,
+                missing: Some(missing),
+                is_whole: false,
+            }));
         }
         sleep(POLL_INTERVAL).await;
         writers = still_writing(store, &writers).await?;
     }
-    Ok(whole)
+    Ok(all)
 }

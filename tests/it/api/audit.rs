@@ -62,7 +62,8 @@ async fn an_export_in_parts_has_the_lines_of_the_command_line() {
         let sum = sha256(&f, &lines).await;
         assert_eq!((&end["sha256"], &end["actions"]), (&json!(sum), &json!(lines.len())));
         assert!(lines.len() <= 3, "{lines:?}");
-        let is_last = lines.len() < 3;
+        let is_last = end["complete"] == true;
+        assert_eq!(is_last, end["through"] == printed_end["through"], "{end}");
         found.extend(lines);
         after = end["through"].clone();
         if is_last {
@@ -73,6 +74,36 @@ async fn an_export_in_parts_has_the_lines_of_the_command_line() {
     // A filter may leave out the last ones, which a later part need not read again.
     let (paused, end) = part(&f, &token, "action=pause&limit=50").await;
     assert_eq!((paused.len(), &end["through"]), (2, &printed_end["through"]));
+    assert_eq!(end["complete"], true, "{end}");
     f.get(&token, "/audit/export?limit=0").await.expect(400);
     f.get(&token, "/audit/export?job=no.such").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_part_of_an_export_looks_through_a_limited_part_of_the_audit() {
+    let f = Fixture::new().await;
+    let token = f.token("watch", "viewer").await;
+    f.console.run(&["jobs", "pause", "shop.mail", "--reason", "x"]).await.expect(0);
+    // As if 120,000 others had been recorded between the two.
+    let others = "SELECT setval(pg_get_serial_sequence('sexton.operator_actions', 'id'), 120000)";
+    sqlx::query(others).execute(f.console.store().pool()).await.unwrap();
+    f.console.run(&["jobs", "resume", "shop.mail"]).await.expect(0);
+    let (mut counts, mut after) = (Vec::new(), json!(0));
+    loop {
+        let query = format!("action=resume&limit=10&after={after}");
+        let (lines, end) = part(&f, &token, &query).await;
+        counts.push((lines.len(), end["through"].as_i64().unwrap()));
+        after = end["through"].clone();
+        if end["complete"] == true {
+            break;
+        }
+    }
+    assert_eq!(counts, [(0, 50_000), (0, 100_000), (1, 120_001)]);
+    let (pauses, end) = part(&f, &token, "action=pause").await;
+    assert_eq!((pauses.len(), &end["complete"]), (1, &json!(false)), "{end}");
+    // What retention has removed is not looked through once more.
+    let removed = "UPDATE sexton.retention SET audit_removed_to = 100000";
+    sqlx::query(removed).execute(f.console.store().pool()).await.unwrap();
+    let (resumed, end) = part(&f, &token, "action=resume").await;
+    assert_eq!((resumed.len(), &end["complete"]), (1, &json!(true)), "{end}");
 }

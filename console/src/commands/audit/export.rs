@@ -12,7 +12,7 @@ use chrono::Utc;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use sexton_operations::audit::export::ExportDigest;
-use sexton_operations::audit::{self, WRITERS_TIMEOUT, wait_until_settled};
+use sexton_operations::audit::{self, SettledActions, WRITERS_TIMEOUT, wait_until_settled};
 use sexton_store::operator::{OperatorAction, PageStart};
 
 use super::Selector;
@@ -56,10 +56,10 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
     let now = session.now(&store).await?;
     let filter = arguments.selector.request().read(&store, now).await?;
     let mut after = arguments.after;
-    let (through, missing) = if arguments.unsettled {
-        (i64::MAX, None)
+    let SettledActions { through, missing, is_whole } = if arguments.unsettled {
+        SettledActions { through: i64::MAX, missing: None, is_whole: false }
     } else {
-        wait_until_settled(&store, after).await?
+        wait_until_settled(&store, after, i64::MAX).await?
     };
     if arguments.format == Format::Csv {
         session.out.print(COLUMNS.join(","))?;
@@ -84,7 +84,7 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
     }
     // A filter may leave out the last ones. An export that did not wait knows only of those that it has.
     let through = if arguments.unsettled { after } else { after.max(through) };
-    let end = digest.finish(&store, through).await?;
+    let end = digest.finish(&store, through, is_whole).await?;
     match arguments.format {
         Format::Jsonl => session.out.record(&end)?,
         // A table has no place for it.

@@ -12,11 +12,13 @@ use crate::{Store, StoreError};
 pub struct Frontier {
     /// Its number; 0: the audit is empty.
     pub newest: i64,
+    /// The largest number that retention has removed; 0: none ever. None of those up to it is recorded any more.
+    pub removed: i64,
     /// Transactions, as `pg_locks` names them.
     pub writers: Vec<String>,
 }
 
-/// Reads both. The newest is read from the statement's snapshot, and the locks after that.
+/// Reads them. The newest is read from the statement's snapshot, and the locks after that.
 ///
 /// # Errors
 ///
@@ -26,6 +28,7 @@ pub async fn read_frontier(store: &Store) -> Result<Frontier, StoreError> {
         Frontier,
         r#"-- audit_frontier
         SELECT coalesce((SELECT max(id) FROM sexton.operator_actions), 0) AS "newest!",
+               coalesce((SELECT audit_removed_to FROM sexton.retention), 0) AS "removed!",
                ARRAY(SELECT DISTINCT l.virtualtransaction FROM pg_locks l
                      JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
                      WHERE l.relation = 'sexton.operator_actions'::regclass AND l.mode = 'RowExclusiveLock'
