@@ -239,6 +239,13 @@ fn places(invalid: InvalidRequest) -> Vec<ProblemPlace> {
             .iter()
             .map(|one| ProblemPlace::at(one.pointer_in_body(), one.describe()))
             .collect(),
+        InvalidRequest::Items(problems) => problems
+            .into_iter()
+            .map(|one| match one.index {
+                Some(index) => ProblemPlace::at(format!("/items/{index}"), one.problem),
+                None => ProblemPlace::general(one.problem),
+            })
+            .collect(),
         InvalidRequest::JobsFile(problems) => problems
             .iter()
             .map(|problem| ProblemPlace::in_file(problem.line, problem.to_string()))

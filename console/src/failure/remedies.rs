@@ -98,6 +98,7 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         InvalidRequest::IdsAndFilter
         | InvalidRequest::Other(_)
         | InvalidRequest::Params { .. }
+        | InvalidRequest::Items(_)
         | InvalidRequest::Several(_)
         | InvalidRequest::JobsFile(_)
         | InvalidRequest::RangesFile(_)

@@ -12,7 +12,7 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
-use crate::error::{Conflict, InvalidRequest, OperationError};
+use crate::error::{Conflict, InvalidRequest, ItemProblem, OperationError};
 use crate::{execution_ids, job_names, scope};
 
 /// The longest period of a key, and the farthest that an execution can be enqueued ahead.
@@ -76,7 +76,7 @@ pub async fn enqueue(
 ///
 /// # Errors
 ///
-/// As of [`enqueue`]; problems name the items, as in `item 3: key is empty`. Nothing was enqueued.
+/// As of [`enqueue`]; [`InvalidRequest::Items`] with the problems of up to 100 items. Nothing was enqueued.
 pub async fn enqueue_many(
     store: &Store,
     job: &str,
@@ -90,6 +90,10 @@ pub async fn enqueue_many(
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
     match answer_of(ANSWER_TIMEOUT, CLIENT.enqueue_many(&mut connection, items)).await? {
         Ok(answers) => Ok(answers.iter().filter(|one| one.created).count()),
+        Err(Error::InvalidArgument(refusal) | Error::InvalidParams(refusal)) => {
+            let detail = refusal.detail.unwrap_or(refusal.message);
+            Err(InvalidRequest::Items(detail.lines().map(item_problem).collect()).into())
+        }
         Err(error) => Err(refused(store, job, error).await),
     }
 }
@@ -151,13 +155,23 @@ pub async fn enqueue_lines(
     }
 }
 
+/// Splits `item 3: what is wrong` into the item's index and what is wrong; `None`: it concerns no single item.
+fn split_item(problem: &str) -> Option<(usize, &str)> {
+    let (ordinal, what) = problem.strip_prefix("item ")?.split_once(": ")?;
+    Some((ordinal.parse::<usize>().ok()?.checked_sub(1)?, what))
+}
+
+fn item_problem(line: &str) -> ItemProblem {
+    match split_item(line) {
+        Some((index, what)) => ItemProblem { index: Some(index), problem: what.to_owned() },
+        None => ItemProblem { index: None, problem: line.to_owned() },
+    }
+}
+
 /// Puts the line's number in the place of the item's, in `item 3: what is wrong`.
 fn name_line(problem: &str, lines: &[EnqueueLine]) -> String {
-    let named = problem.strip_prefix("item ").and_then(|rest| rest.split_once(": "));
-    let found = named.and_then(|(ordinal, what)| {
-        let index = ordinal.parse::<usize>().ok()?.checked_sub(1)?;
-        Some((lines.get(index)?.number, what))
-    });
+    let found =
+        split_item(problem).and_then(|(index, what)| Some((lines.get(index)?.number, what)));
     found.map_or_else(|| problem.to_owned(), |(number, what)| format!("line {number}: {what}"))
 }
 

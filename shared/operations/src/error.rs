@@ -12,7 +12,7 @@ use sexton_store::failures::MutedMatches;
 use sexton_store::operator::{OperatorAction, OperatorError};
 use uuid::Uuid;
 
-pub use invalid::{InvalidRequest, join_field};
+pub use invalid::{InvalidRequest, ItemProblem, join_field};
 
 /// Why an operation was refused or failed. Unless a function says otherwise, nothing was changed.
 #[derive(Debug, thiserror::Error)]

@@ -50,8 +50,21 @@ async fn a_problem_of_one_enqueues_none() {
         let found = refused["errors"][0]["pointer"].as_str().unwrap();
         assert!(found.starts_with(pointer), "{pointer}: {refused}");
     }
-    let empty = post(PATH, json!({"items": [{"key": "a"}, {"key": ""}]})).await.expect(400);
-    assert!(empty["detail"].as_str().unwrap().contains("item 2: "), "{empty}");
+    // What only the database knows has a place as well.
+    let long = "a".repeat(300);
+    let wrong = json!({"items": [{"key": "a"}, {"key": ""}, {"key": "b"}, {"key": long}]});
+    let wrong = post(PATH, wrong).await.expect(400);
+    assert_eq!(wrong["detail"], "item 2: key is empty\nitem 4: key has more than 256 bytes");
+    let places = json!([
+        {"pointer": "/items/1", "detail": "key is empty"},
+        {"pointer": "/items/3", "detail": "key has more than 256 bytes"},
+    ]);
+    assert_eq!(wrong["errors"], places, "{wrong}");
+    let many: Vec<Value> = (0..102).map(|_| json!({"key": ""})).collect();
+    let many = post(PATH, json!({"items": many})).await.expect(400);
+    let errors = many["errors"].as_array().unwrap();
+    assert_eq!((errors.len(), &errors[99]["pointer"]), (101, &json!("/items/99")), "{many}");
+    assert_eq!(errors[100], json!({"detail": "and 2 more items"}), "{many}");
     let none = post(PATH, json!({"items": []})).await.expect(400);
     assert_eq!(none["errors"][0]["pointer"], "/items");
     let unknown = post("/jobs/shop.charg/enqueue-each", json!({"items": [{"key": "a"}]})).await;

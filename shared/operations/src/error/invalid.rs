@@ -9,6 +9,15 @@ use sexton_store::locks::{AdvisoryLock, LockKey};
 use super::OperationError;
 use crate::schema_mismatch::{SchemaMismatch, describe_mismatches};
 
+/// What is wrong with an item of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ItemProblem {
+    /// The item's index; `None`: it concerns several.
+    pub index: Option<usize>,
+    /// What is wrong.
+    pub problem: String,
+}
+
 /// Why a request is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidRequest {
@@ -28,6 +37,9 @@ pub enum InvalidRequest {
         /// Every place at which they do not match.
         mismatches: Vec<SchemaMismatch>,
     },
+    /// Items of a list are invalid.
+    #[error("{}", join_items(.0))]
+    Items(Vec<ItemProblem>),
     /// Several problems, each as it would be alone.
     #[error("{}", join_lines(.0))]
     Several(Vec<OperationError>),
@@ -130,4 +142,13 @@ pub fn join_field(name: &str, problem: &str) -> String {
 
 fn join_lines(all: &[OperationError]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes each on a line, as in `item 3: key is empty`.
+fn join_items(all: &[ItemProblem]) -> String {
+    let line = |one: &ItemProblem| match one.index {
+        Some(index) => format!("item {}: {}", index + 1, one.problem),
+        None => one.problem.clone(),
+    };
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
 }
