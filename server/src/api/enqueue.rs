@@ -68,7 +68,7 @@ pub struct EnqueuedExecution {
     state: String,
 }
 
-/// Enqueues an execution of a job, as programs do: a job that is paused takes none.
+/// Enqueues an execution of a job, as programs do: a job that is paused takes none. The audit records it.
 ///
 /// Send it again after 503: with a key it is enqueued once. A program that shares the database enqueues in its transaction instead, by
 /// `sexton.enqueue`.
@@ -89,7 +89,8 @@ pub async fn enqueue(
         labels: &request.labels,
     };
     let enqueue = parts.read(&request.job, "")?;
-    let done = enqueue::enqueue(&allowed.writes(), &request.job, &enqueue).await?;
+    let (store, actor) = (allowed.writes(), allowed.actor());
+    let done = enqueue::enqueue_as(&store, &request.job, &enqueue, actor).await?;
     Ok(Json(EnqueuedExecution {
         execution_id: done.execution_id,
         key: done.key,
@@ -142,7 +143,7 @@ pub struct EnqueuedEach {
     known: usize,
 }
 
-/// Enqueues an execution of a job for each of many keys: all of them or, on any problem, none.
+/// Enqueues an execution of a job for each of many keys: all of them or, on any problem, none. The audit records each that is made or changed.
 ///
 /// Send it again after 503: each key is enqueued once.
 #[utoipa::path(post, path = "/jobs/{name}/enqueue-each", tag = "jobs", operation_id = "enqueue_each",
@@ -171,7 +172,8 @@ pub async fn enqueue_each(
         parts.read(&name, &format!("/items/{index}"))
     };
     let all = items.iter().enumerate().map(read).collect::<Result<Vec<Enqueue>, Problem>>()?;
-    let created = enqueue::enqueue_many(&allowed.writes(), &name, &all).await?;
+    let (store, actor) = (allowed.writes(), allowed.actor());
+    let created = enqueue::enqueue_many_as(&store, &name, &all, actor).await?;
     Ok(Json(EnqueuedEach { job_name: name, created, known: all.len() - created }))
 }
 

@@ -1,6 +1,7 @@
 //! Enqueues executions, as any program does: by the SQL functions of the platform.
 //!
-//! They are no operators' actions, so the audit has none of them; each execution's row names the log-in that enqueued it.
+//! Each execution's row names the log-in that enqueued it. For callers of the API that is the server's, so the audit names them; what else
+//! is enqueued is no operator's action.
 //! A job that is paused takes none; [`crate::jobs::trigger`] runs it all the same.
 
 use std::time::Duration;
@@ -8,10 +9,12 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sexton_client::{Client, Error, WaitError};
 pub use sexton_client::{Enqueue, Enqueued, Execution, IfExists, MAX_BATCH, UniqueFor};
+use sexton_store::enqueue::{EnqueueTransaction, EnqueuedId};
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
+use crate::actor::Actor;
 use crate::error::{Conflict, InvalidRequest, ItemProblem, OperationError};
 use crate::{execution_ids, job_names, scope};
 
@@ -72,29 +75,68 @@ pub async fn enqueue(
     }
 }
 
-/// Enqueues executions of one job in one transaction, at most [`MAX_BATCH`]. Returns how many are new.
+/// As [`enqueue`], for a caller whom the audit names, in the same transaction.
+///
+/// # Errors
+///
+/// As of [`enqueue`].
+pub async fn enqueue_as(
+    store: &Store,
+    job: &str,
+    enqueue: &Enqueue,
+    actor: &Actor,
+) -> Result<Enqueued, OperationError> {
+    scope::check_job(store, job).await?;
+    let mut tx = EnqueueTransaction::begin(store).await?;
+    let answer = answer_of(ANSWER_TIMEOUT, CLIENT.enqueue(tx.connection(), enqueue)).await?;
+    match answer {
+        Ok(enqueued) => {
+            tx.commit(&[enqueued_id(&enqueued)], actor.because(None)).await?;
+            Ok(enqueued)
+        }
+        Err(error) => {
+            drop(tx);
+            Err(refused(store, job, error).await)
+        }
+    }
+}
+
+fn enqueued_id(enqueued: &Enqueued) -> EnqueuedId {
+    EnqueuedId { id: enqueued.execution_id, created: enqueued.created }
+}
+
+/// Enqueues executions of one job in one transaction, at most [`MAX_BATCH`], in which the audit names the caller. Returns how many are new.
 ///
 /// # Errors
 ///
 /// As of [`enqueue`]; [`InvalidRequest::Items`] with the problems of up to 100 items. Nothing was enqueued.
-pub async fn enqueue_many(
+pub async fn enqueue_many_as(
     store: &Store,
     job: &str,
     items: &[Enqueue],
+    actor: &Actor,
 ) -> Result<usize, OperationError> {
     if items.len() > MAX_BATCH {
         let problem = format!("{} executions are more than {MAX_BATCH}", items.len());
         return Err(InvalidRequest::Other(problem).into());
     }
     scope::check_job(store, job).await?;
-    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
-    match answer_of(ANSWER_TIMEOUT, CLIENT.enqueue_many(&mut connection, items)).await? {
-        Ok(answers) => Ok(answers.iter().filter(|one| one.created).count()),
+    let mut tx = EnqueueTransaction::begin(store).await?;
+    let answer = answer_of(ANSWER_TIMEOUT, CLIENT.enqueue_many(tx.connection(), items)).await?;
+    match answer {
+        Ok(answers) => {
+            let ids: Vec<EnqueuedId> = answers.iter().map(enqueued_id).collect();
+            tx.commit(&ids, actor.because(None)).await?;
+            Ok(ids.iter().filter(|one| one.created).count())
+        }
         Err(Error::InvalidArgument(refusal) | Error::InvalidParams(refusal)) => {
             let detail = refusal.detail.unwrap_or(refusal.message);
             Err(InvalidRequest::Items(detail.lines().map(item_problem).collect()).into())
         }
-        Err(error) => Err(refused(store, job, error).await),
+        Err(error) => {
+            drop(tx);
+            Err(refused(store, job, error).await)
+        }
     }
 }
 

@@ -24,6 +24,7 @@ pub mod checks;
 pub mod completions;
 mod connection;
 pub mod edits;
+pub mod enqueue;
 pub mod error;
 pub mod executions;
 pub mod failures;

@@ -26,12 +26,25 @@ async fn each_key_is_enqueued_once_with_its_params_labels_and_time() {
         ORDER BY params ->> 'customer' DESC) FROM sexton.executions";
     let rows: Value = sqlx::query_scalar(rows).fetch_one(f.console.store().pool()).await.unwrap();
     assert_eq!(rows, json!([["7", "north", false], ["4891", null, true]]));
+    assert_eq!(f.audited("enqueue").await.1, 2);
     let again = post(&body).await.expect(200);
     assert_eq!(again, json!({"job_name": "shop.charge", "created": 0, "known": 2}));
+    assert_eq!(f.audited("enqueue").await.1, 2, "what changes nothing is not audited");
     let more = json!({"items": [body["items"][1], {"key": "c"}]});
     let more = post(&more).await.expect(200);
     assert_eq!((&more["created"], &more["known"]), (&json!(1), &json!(1)));
     assert_eq!(executions(&f).await, 3);
+    let (entry, count) = f.audited("enqueue").await;
+    let expected = json!({"state": "pending", "execution_key": "c", "created": true});
+    assert_eq!((&entry["actor"], &entry["after"]), (&json!("token ann"), &expected), "{entry}");
+    assert!(entry["from_where"].as_str().unwrap().starts_with("api "), "{entry}");
+    assert_eq!(count, 3);
+    let replacing = json!({"items": [{"key": "a", "if_exists": "replace", "params": {"customer": 8}}, {"key": "c"}]});
+    let replaced = post(&replacing).await.expect(200);
+    assert_eq!((&replaced["created"], &replaced["known"]), (&json!(0), &json!(2)));
+    let (entry, count) = f.audited("enqueue").await;
+    let expected = json!({"state": "pending", "execution_key": "a", "created": false});
+    assert_eq!((&entry["after"], count), (&expected, 4), "{entry}");
 }
 
 #[tokio::test]
@@ -72,4 +85,5 @@ async fn a_problem_of_one_enqueues_none() {
     f.console.run(&["jobs", "pause", "shop.charge", "--reason", "x"]).await.expect(0);
     post(PATH, json!({"items": [{"key": "a"}]})).await.expect(409);
     assert_eq!(executions(&f).await, 0);
+    assert_eq!(f.audited("enqueue").await.1, 0);
 }

@@ -81,6 +81,10 @@ async fn an_execution_is_enqueued_once_for_each_key_and_its_output_shown() {
     assert_eq!(first["execution_id"], again["execution_id"]);
     let later = enqueue(json!({"job": "shop.charge", "delay_s": 3600})).await.expect(200);
     assert_eq!(later["state"], "pending");
+    let (entry, count) = f.audited("enqueue").await;
+    // The known key changes nothing.
+    assert_eq!((&entry["actor"], count), (&json!("token shop"), 2));
+    assert_eq!(entry["execution_id"], later["execution_id"], "{entry}");
     for (body, pointer) in [
         (json!({"job": "shop.charge", "unique_for": "1h"}), "/unique_for"),
         (json!({"job": "shop.charge", "key": "a", "unique_for": "soon"}), "/unique_for"),
