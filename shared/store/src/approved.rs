@@ -47,6 +47,8 @@ pub(crate) async fn renew(
 /// Ends a request in the transaction that carries its action out. It counts the approvals once more: without them, or if another process has
 /// claimed the request meanwhile, the transaction must not commit.
 ///
+/// A `bulk` that carries it out is of the jobs to which the requester was restricted, so that those can stop it; without any, of the approver's.
+///
 /// # Errors
 ///
 /// [`StoreError::Inconsistent`]: it may not be carried out (any more).
@@ -70,8 +72,19 @@ pub(crate) async fn end_carried_out(
         outcome,
         bulk
     )
-    .execute(WithTimeout(connection))
+    .execute(WithTimeout(&mut *connection))
     .await?;
+    if let Some(bulk) = bulk {
+        sqlx::query!(
+            "-- scope_of_requested_bulk
+            UPDATE sexton.bulks b SET only_jobs = r.only_jobs FROM sexton.approval_requests r
+            WHERE b.id = $1 AND r.id = $2 AND r.only_jobs IS NOT NULL",
+            bulk,
+            claim.request
+        )
+        .execute(WithTimeout(connection))
+        .await?;
+    }
     let value = format!("request {} is not this process's to carry out", claim.request);
     if done.rows_affected() == 1 {
         Ok(())

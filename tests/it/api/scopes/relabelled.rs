@@ -50,6 +50,28 @@ async fn a_team_stops_its_bulk_though_a_job_has_left_and_does_not_resume_it() {
 }
 
 #[tokio::test]
+async fn a_team_stops_the_bulk_that_it_requested_and_somebody_else_approved() {
+    let f = Fixture::new().await;
+    label(&f, "billing").await;
+    f.console.run(&["approvals", "rules", "set", "all", "--above", "1"]).await.expect(0);
+    let (one, other) = (f.console.failed().await, f.console.failed().await);
+    let team = restricted(&f, "team", "operator", "team=billing").await;
+    let ids = json!([{"id": one.to_string()}, {"id": other.to_string()}]);
+    let slow = json!({"kind": "requeue", "executions": ids, "rate": "1/h", "reason": "x"});
+    let request = f.ask(&team, "POST", "/bulks", &slow.to_string()).await.expect(202);
+    let approver = f.session("eve", "editor").await;
+    let approve = format!("/approvals/{}/approve", request["id"]);
+    let done = f.visit(&approver, "POST", &approve, "{}").await.expect(200);
+    assert_eq!(done["state"], "carried_out", "{done}");
+    label(&f, "shop").await;
+    let stranger = restricted(&f, "stranger", "operator", "team=transport").await;
+    let reason = r#"{"reason": "x"}"#;
+    f.ask(&stranger, "POST", "/bulks/1/stop", reason).await.expect(403);
+    f.ask(&team, "POST", "/bulks/1/stop", reason).await.expect(204);
+    f.ask(&team, "POST", "/bulks/1/resume", reason).await.expect(403);
+}
+
+#[tokio::test]
 async fn a_request_is_taken_back_by_its_requester_though_its_job_has_left() {
     let f = Fixture::new().await;
     label(&f, "billing").await;
