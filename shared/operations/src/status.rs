@@ -10,7 +10,7 @@ use sexton_service::clock;
 use sexton_service::settings::{ConsoleSettings, FailedLimits};
 use sexton_store::incidents::{self, OpenIncidents};
 use sexton_store::instances::{self, Instance};
-use sexton_store::status::{self, Overview, PoolCounts};
+use sexton_store::status::{self, DueExecutions, Overview, PoolCounts};
 use sexton_store::{Store, catch_up, unknown_messages};
 
 use crate::error::OperationError;
@@ -23,6 +23,10 @@ pub use warnings::Warning;
 const FAILED_WINDOW_S: i64 = 3_600;
 /// A day, in seconds.
 const FAILED_DAY_S: i64 = 86_400;
+/// An hour, in seconds.
+const DUE_WINDOW_S: i64 = 3_600;
+/// The most executions that a count of those that were due looks at.
+pub const MAX_COUNTED_DUE: i64 = 10_000;
 
 /// The platform's state, as far as the rows say it.
 #[derive(Debug)]
@@ -106,6 +110,16 @@ pub async fn read_recorded(
 /// Those of the database.
 pub async fn count_failed_last_day(store: &Store) -> Result<i64, OperationError> {
     Ok(status::failed_since(store, FAILED_DAY_S, None).await?)
+}
+
+/// Counts the executions that were due within the last hour, and those of them that have succeeded, among the last
+/// [`MAX_COUNTED_DUE`] that were claimed.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn count_due_last_hour(store: &Store) -> Result<DueExecutions, OperationError> {
+    Ok(status::due_since(store, DUE_WINDOW_S, MAX_COUNTED_DUE, None).await?)
 }
 
 impl Status {

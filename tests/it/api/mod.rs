@@ -31,6 +31,7 @@ mod scopes;
 mod sessions;
 mod set_up;
 mod slow;
+mod tiles;
 mod tokens;
 
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! `/`: what a person on call needs in ten seconds; and `/upcoming`: what fires at a time that stands out there.
 
-mod density;
+mod count_cache;
 mod heat;
 mod part;
 mod show;
@@ -9,7 +9,7 @@ mod tiles;
 use axum::routing::get;
 use axum::{Extension, Router};
 
-use self::density::DensityCache;
+use self::count_cache::CountCache;
 use super::shell::visit::Site;
 
 /// Returns the routes.
@@ -17,5 +17,6 @@ pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/", get(show::show))
         .route("/upcoming", get(part::show))
-        .layer(Extension(DensityCache::default()))
+        .layer(Extension(CountCache::of_density()))
+        .layer(Extension(CountCache::of_due()))
 }

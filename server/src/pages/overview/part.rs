@@ -11,7 +11,7 @@ use serde::Deserialize;
 use sexton_operations::error::OperationError;
 use sexton_operations::jobs::density::{FiringDay, JobInPart, PART_MINUTES, part_of};
 
-use super::density::DensityCache;
+use super::count_cache::CountCache;
 use crate::access::Viewer;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::instant::in_address;
@@ -64,7 +64,7 @@ fn length() -> TimeDelta {
 
 pub(super) async fn show(
     visit: Visit<Viewer>,
-    Extension(cache): Extension<DensityCache>,
+    Extension(cache): Extension<CountCache<FiringDay>>,
     query: PageQuery<PartQuery>,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Overview).await?;
@@ -74,7 +74,7 @@ pub(super) async fn show(
     let from = part_of(at);
     let counted = cache.get(visit.reads(), frame.now).await;
     let counted = counted.map_err(|error| visit.refuse(error))?;
-    let (day, complete) = (Arc::clone(&counted.day), counted.day.complete);
+    let (day, complete) = (Arc::clone(&counted.value), counted.value.complete);
     let counted_at = counted.is_old().then_some(counted.at);
     let jobs = list(day, from).await.map_err(|error| visit.refuse(error))?;
     let counts = (jobs.len(), jobs.iter().map(|job| job.firings).sum());

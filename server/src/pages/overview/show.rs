@@ -10,9 +10,11 @@ use sexton_operations::error::OperationError;
 use sexton_operations::jobs::density::FiringDay;
 use sexton_operations::jobs::next_firings::{load_candidates, soonest};
 use sexton_operations::status::{self, RecordedStatus, Warning};
+use sexton_operations::text;
 use sexton_store::Store;
+use sexton_store::status::DueExecutions;
 
-use super::density::{Counted, DensityCache};
+use super::count_cache::{CountCache, Counted};
 use super::heat::{self, HeatHalf};
 use super::tiles::{Tile, tiles};
 use crate::access::Viewer;
@@ -43,7 +45,7 @@ struct OverviewPage {
     status: RecordedStatus,
     tiles: Vec<Tile>,
     next: Result<Vec<NextFiring>, String>,
-    density: Result<Counted, String>,
+    density: Result<Counted<FiringDay>, String>,
 }
 
 impl OverviewPage {
@@ -82,7 +84,8 @@ impl OverviewPage {
 
 pub(super) async fn show(
     visit: Visit<Viewer>,
-    Extension(cache): Extension<DensityCache>,
+    Extension(densities): Extension<CountCache<FiringDay>>,
+    Extension(hours): Extension<CountCache<DueExecutions>>,
     _query: PageQuery<OverviewQuery>,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Overview).await?;
@@ -95,8 +98,13 @@ pub(super) async fn show(
     let (status, failed_last_day) = read.map_err(|error| visit.refuse(error))?;
     // A schedule that cannot be read must not hide what is wrong.
     let next = next_firings(store, frame.now).await.map_err(|error| error.to_string());
-    let density = cache.get(store, frame.now).await.map_err(|error| error.to_string());
-    let tiles = tiles(&status, failed_last_day);
+    let density = densities.get(store, frame.now).await.map_err(|error| error.to_string());
+    let due = hours.get(store, frame.now).await.map_err(|error| error.to_string());
+    let due = due.map(|counted| {
+        let age = counted.is_old().then(|| text::ago(counted.at, frame.now));
+        (*counted.value, age)
+    });
+    let tiles = tiles(&status, failed_last_day, &due);
     Ok(html(&OverviewPage { frame, status, tiles, next, density }))
 }
 

@@ -1,9 +1,10 @@
 //! Numbers at a glance, each with a link to what it counts.
 
-use sexton_operations::status::{RecordedStatus, Warning};
+use sexton_operations::status::{MAX_COUNTED_DUE, RecordedStatus, Warning};
 use sexton_operations::text::{ago, duration};
 use sexton_operations::workers::MAX_HEARTBEAT_AGE_MS;
 use sexton_store::instances::Instance;
+use sexton_store::status::DueExecutions;
 
 /// Tickets are published within a second or so; the relay takes over after five.
 const MAX_UNPUBLISHED_MS: i64 = 15_000;
@@ -43,12 +44,16 @@ pub(super) struct Tile {
     pub(super) tone: Tone,
 }
 
+/// The executions of the last hour, and how long ago they were counted, if that is a while ago; or why they are not counted.
+pub(super) type DueCount = Result<(DueExecutions, Option<String>), String>;
+
 /// Returns the numbers, those first that people look at first.
-pub(super) fn tiles(status: &RecordedStatus, failed_last_day: i64) -> Vec<Tile> {
+pub(super) fn tiles(status: &RecordedStatus, failed_last_day: i64, due: &DueCount) -> Vec<Tile> {
     let mut tiles = vec![
         incidents(status),
         failed(status),
         failed_lately(failed_last_day),
+        due_lately(due),
         longest_wait(status),
         unpublished(status),
         workers(&status.instances),
@@ -111,6 +116,32 @@ fn failed_lately(failed: i64) -> Tile {
         path: "/failed?since=24h",
         tone: if failed > 0 { Tone::Warning } else { Tone::Plain },
     }
+}
+
+fn due_lately(due: &DueCount) -> Tile {
+    let (value, detail, tone) = match due {
+        Ok((count, age)) => {
+            let value = match (count.due, count.is_cut_short) {
+                (MAX_COUNTED_DUE.., true) => "10,000+".to_owned(),
+                (due, true) => format!("{due}+"),
+                (due, false) => due.to_string(),
+            };
+            let mut detail = format!("{} of them have succeeded", count.succeeded);
+            if count.is_cut_short {
+                detail.push_str(", of the last 10,000 that were claimed");
+            }
+            if let Some(age) = age {
+                detail = format!("{detail}; counted {age}");
+            }
+            (value, detail, Tone::Plain)
+        }
+        Err(error) => {
+            let error = sexton_operations::text::line(error, 100);
+            ("?".to_owned(), format!("cannot be counted: {error}"), Tone::Warning)
+        }
+    };
+    let (id, name) = ("due-lately", "Due within the last hour");
+    Tile { id, value, name, detail, path: "/executions?since=1h", tone }
 }
 
 fn longest_wait(status: &RecordedStatus) -> Tile {
@@ -190,4 +221,38 @@ fn jobs(status: &RecordedStatus) -> Tile {
     };
     let (value, tone) = (overview.jobs_active.to_string(), Tone::Plain);
     Tile { id: "jobs", value, name: "Active jobs", detail, path: "/jobs", tone }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_is_cut_short_says_so_and_one_that_failed_hides_nothing_else() {
+        let count = |due, succeeded, is_cut_short| DueExecutions { due, succeeded, is_cut_short };
+        let (of_a_minute, failure) = (Some("1m ago".to_owned()), "too slow".to_owned());
+        let behind = ", of the last 10,000 that were claimed";
+        for (due, value, detail) in [
+            (Ok((count(7, 5, false), None)), "7", "5 of them have succeeded".to_owned()),
+            (
+                Ok((count(10_000, 9, false), of_a_minute)),
+                "10000",
+                "9 of them have succeeded; counted 1m ago".to_owned(),
+            ),
+            (
+                Ok((count(10_000, 9, true), None)),
+                "10,000+",
+                format!("9 of them have succeeded{behind}"),
+            ),
+            (
+                Ok((count(9_000, 9, true), None)),
+                "9000+",
+                format!("9 of them have succeeded{behind}"),
+            ),
+            (Err(failure), "?", "cannot be counted: too slow".to_owned()),
+        ] {
+            let tile = due_lately(&due);
+            assert_eq!((tile.value.as_str(), tile.detail), (value, detail));
+        }
+    }
 }

@@ -65,6 +65,17 @@ pub struct Unpublished {
     pub oldest_ms: Option<i64>,
 }
 
+/// Executions that were due within a time, among those that were claimed last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DueExecutions {
+    /// Their number.
+    pub due: i64,
+    /// How many of them have succeeded.
+    pub succeeded: i64,
+    /// Whether more were claimed within that time than were looked at.
+    pub is_cut_short: bool,
+}
+
 /// Returns the database's time.
 pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
     Ok(sqlx::query_scalar!(
@@ -145,6 +156,35 @@ pub async fn failed_since(store: &Store, seconds: i64, now: Now) -> Result<i64, 
         SELECT count(*) AS "failed!" FROM sexton.executions
         WHERE state = 'failed' AND finished_at > coalesce($2, now()) - $1 * interval '1 second'"#,
         seconds as f64,
+        now
+    )
+    .fetch_one(store.with_timeout())
+    .await?)
+}
+
+/// Counts the executions with a nominal time within the last `seconds`, among the last `most_walked` that were claimed.
+/// Like a list of all executions it walks along the primary key, which has the order of their claims.
+pub async fn due_since(
+    store: &Store,
+    seconds: i64,
+    most_walked: i64,
+    now: Now,
+) -> Result<DueExecutions, StoreError> {
+    Ok(sqlx::query_as!(
+        DueExecutions,
+        r#"-- due_since
+        SELECT count(*) FILTER (WHERE e.n <= $2 AND e.is_due) AS "due!",
+               count(*) FILTER (WHERE e.n <= $2 AND e.is_due AND e.state = 'succeeded') AS "succeeded!",
+               coalesce(bool_or(e.n > $2 AND e.is_claimed), false) AS "is_cut_short!"
+        FROM (SELECT x.state, row_number() OVER (ORDER BY x.id DESC) AS n,
+                     x.scheduled_for > t.since AND x.scheduled_for <= t.at AS is_due,
+                     x.claimed_at > t.since AS is_claimed
+              FROM (SELECT id, state, scheduled_for, claimed_at FROM sexton.executions
+                    ORDER BY id DESC LIMIT $2::bigint + 1) x,
+                   (SELECT coalesce($3, now()) AS at,
+                           coalesce($3, now()) - $1 * interval '1 second' AS since) t) e"#,
+        seconds as f64,
+        most_walked,
         now
     )
     .fetch_one(store.with_timeout())

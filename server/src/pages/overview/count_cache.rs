@@ -1,4 +1,4 @@
-//! Keeps the count of the day's firings for a while, since it costs more than the rest of the page and changes slowly.
+//! Keeps a count for a while, since it costs more than the rest of the page, and open pages would repeat it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -6,57 +6,101 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sexton_operations::error::OperationError;
 use sexton_operations::jobs::density::{self, FiringDay};
+use sexton_operations::status;
 use sexton_store::Store;
+use sexton_store::status::DueExecutions;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Age from which a new count is made.
-const MAX_AGE: Duration = Duration::from_mins(2);
-/// Age from which it is not shown any more: half of its day would be over before people notice.
-const MAX_SHOWN_AGE: Duration = Duration::from_hours(1);
 /// After a count that failed, how long none is tried in the background.
 const PAUSE: Duration = Duration::from_secs(30);
 
+/// How old a count may become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ages {
+    /// From which a new one is made.
+    max: Duration,
+    /// From which it is not shown any more.
+    max_shown: Duration,
+}
+
+/// Of the firings of a day, which change slowly. Half of the day would be over before people notice.
+const OF_DENSITY: Ages = Ages { max: Duration::from_mins(2), max_shown: Duration::from_hours(1) };
+/// Of what was due within an hour.
+const OF_DUE: Ages = Ages { max: Duration::from_secs(15), max_shown: Duration::from_mins(2) };
+
 /// A count.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
-    pub(super) day: Arc<FiringDay>,
+pub(super) struct Counted<T> {
+    pub(super) value: Arc<T>,
     /// For which time.
     pub(super) at: DateTime<Utc>,
     made: Instant,
+    max_age: Duration,
 }
 
 /// The last count. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DensityCache {
-    last: Arc<RwLock<Option<Counted>>>,
+#[derive(Clone, Debug)]
+pub(super) struct CountCache<T> {
+    /// What is counted, for the log.
+    name: &'static str,
+    ages: Ages,
+    last: Arc<RwLock<Option<Counted<T>>>>,
     /// Held by the one who makes a count; when that failed last.
     making: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Counted {
+impl<T> Counted<T> {
     /// Whether a newer one is made by now.
     pub(super) fn is_old(&self) -> bool {
-        self.made.elapsed() >= MAX_AGE
+        self.made.elapsed() >= self.max_age
     }
 }
 
-impl DensityCache {
+impl CountCache<FiringDay> {
+    /// Makes the cache of the firings of the next day.
+    pub(super) fn of_density() -> Self {
+        Self::new("the firings of the next day", OF_DENSITY)
+    }
+
     /// Returns the last count. Where it is old a new one is made meanwhile, by one visitor's request for all, and nobody waits for it; only
     /// where there is none yet everybody waits for the first.
     pub(super) async fn get(
         &self,
         store: &Store,
         now: DateTime<Utc>,
-    ) -> Result<Counted, OperationError> {
+    ) -> Result<Counted<FiringDay>, OperationError> {
         let store = store.clone();
         self.get_by(now, move || async move { density::count(&store, now).await }).await
     }
+}
 
-    async fn get_by<C, F>(&self, now: DateTime<Utc>, count: C) -> Result<Counted, OperationError>
+impl CountCache<DueExecutions> {
+    /// Makes the cache of the executions that were due within the last hour.
+    pub(super) fn of_due() -> Self {
+        Self::new("the executions of the last hour", OF_DUE)
+    }
+
+    /// Returns the last count, as that of the firings.
+    pub(super) async fn get(
+        &self,
+        store: &Store,
+        now: DateTime<Utc>,
+    ) -> Result<Counted<DueExecutions>, OperationError> {
+        let store = store.clone();
+        self.get_by(now, move || async move { status::count_due_last_hour(&store).await }).await
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> CountCache<T> {
+    fn new(name: &'static str, ages: Ages) -> Self {
+        Self { name, ages, last: Arc::default(), making: Arc::default() }
+    }
+
+    async fn get_by<C, F>(&self, now: DateTime<Utc>, count: C) -> Result<Counted<T>, OperationError>
     where
         C: FnOnce() -> F,
-        F: Future<Output = Result<FiringDay, OperationError>> + Send + 'static,
+        F: Future<Output = Result<T, OperationError>> + Send + 'static,
     {
         let Some(last) = self.last() else {
             let _making = self.making.lock().await;
@@ -72,14 +116,14 @@ impl DensityCache {
             let (cache, counting) = (self.clone(), count());
             tokio::spawn(async move {
                 match counting.await {
-                    Ok(day) => {
+                    Ok(value) => {
                         *making = None;
-                        cache.keep(day, now);
+                        cache.keep(value, now);
                     }
                     // A later visitor tries it again.
                     Err(error) => {
                         *making = Some(Instant::now());
-                        tracing::warn!("the firings of the next day could not be counted: {error}");
+                        tracing::warn!("{} could not be counted: {error}", cache.name);
                     }
                 }
             });
@@ -87,13 +131,14 @@ impl DensityCache {
         Ok(last)
     }
 
-    fn last(&self) -> Option<Counted> {
+    fn last(&self) -> Option<Counted<T>> {
         let last = self.last.read().unwrap_or_else(PoisonError::into_inner).clone();
-        last.filter(|last| last.made.elapsed() < MAX_SHOWN_AGE)
+        last.filter(|last| last.made.elapsed() < self.ages.max_shown)
     }
 
-    fn keep(&self, day: FiringDay, at: DateTime<Utc>) -> Counted {
-        let counted = Counted { day: Arc::new(day), at, made: Instant::now() };
+    fn keep(&self, value: T, at: DateTime<Utc>) -> Counted<T> {
+        let (made, max_age) = (Instant::now(), self.ages.max);
+        let counted = Counted { value: Arc::new(value), at, made, max_age };
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(counted.clone());
         counted
     }
@@ -112,7 +157,7 @@ mod tests {
 
     /// Counts that end when the test lets them.
     struct Counts {
-        cache: DensityCache,
+        cache: CountCache<FiringDay>,
         begun: Arc<AtomicUsize>,
         ends: Arc<Semaphore>,
     }
@@ -120,7 +165,7 @@ mod tests {
     impl Counts {
         fn new() -> Self {
             let (begun, ends) = (Arc::default(), Arc::new(Semaphore::new(0)));
-            Self { cache: DensityCache::default(), begun, ends }
+            Self { cache: CountCache::of_density(), begun, ends }
         }
 
         /// A visit at a second, whose count would fail or not.
@@ -133,7 +178,7 @@ mod tests {
                 let failure = || OperationError::Failed("no".to_owned());
                 if is_failing { Err(failure()) } else { Ok(FiringDay::empty(now)) }
             };
-            let shown = timeout(MAX_AGE, self.cache.get_by(now, count)).await;
+            let shown = timeout(OF_DENSITY.max, self.cache.get_by(now, count)).await;
             shown.expect("nobody waits so long").map(|counted| counted.at.timestamp())
         }
 
@@ -157,9 +202,9 @@ mod tests {
         let (first, ()) = tokio::join!(first, async { counts.ends.add_permits(1) });
         assert!(first.iter().all(|shown| matches!(shown, Ok(1))), "{first:?}");
         assert_eq!(counts.begun(), 1);
-        advance(MAX_AGE / 2).await;
+        advance(OF_DENSITY.max / 2).await;
         assert_eq!((counts.visit(2, false).await.unwrap(), counts.begun()), (1, 1));
-        advance(MAX_AGE / 2).await;
+        advance(OF_DENSITY.max / 2).await;
         // The new count does not end before these visits.
         for _ in 0..5 {
             assert_eq!(counts.visit(3, false).await.unwrap(), 1);
@@ -177,7 +222,7 @@ mod tests {
         first.unwrap_err();
         let (next, ()) = tokio::join!(counts.visit(2, false), async { counts.ends.add_permits(1) });
         assert_eq!(next.unwrap(), 2);
-        advance(MAX_AGE).await;
+        advance(OF_DENSITY.max).await;
         assert_eq!(counts.visit(3, true).await.unwrap(), 2);
         counts.end_one().await;
         assert_eq!((counts.visit(4, false).await.unwrap(), counts.begun()), (2, 3), "not at once");
@@ -186,7 +231,7 @@ mod tests {
         counts.end_one().await;
         assert_eq!((counts.visit(6, false).await.unwrap(), counts.begun()), (5, 4));
         // Nobody looked for so long that it would be of a time that is over.
-        advance(MAX_SHOWN_AGE).await;
+        advance(OF_DENSITY.max_shown).await;
         let (last, ()) = tokio::join!(counts.visit(7, false), async { counts.ends.add_permits(1) });
         assert_eq!((last.unwrap(), counts.begun()), (7, 5));
     }
