@@ -6,6 +6,7 @@ mod alerts;
 mod approvals;
 mod approved;
 mod audit;
+mod audited;
 mod base_path;
 mod bulks;
 mod checks;
