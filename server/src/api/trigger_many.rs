@@ -4,8 +4,7 @@ use axum::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sexton_model::state::State;
-use sexton_operations::error::OperationError;
-use sexton_operations::jobs::trigger::{self, TriggerRequest};
+use sexton_operations::jobs::trigger_jobs::{JobTrigger, MAX_JOBS, trigger_all};
 use sexton_operations::jobs::trigger_many::{TriggerItemRequest, TriggerLines};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -15,15 +14,12 @@ use super::problem_of_field;
 use crate::access::{Allowed, Operator};
 use crate::problem::{Problem, ProblemPlace};
 
-/// Maximum number of jobs of one request.
-const MAX_JOBS: usize = 100;
-
 /// A trigger of several jobs.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerJobs {
-    /// The jobs' names, at most 100.
-    #[schema(min_items = 1, max_items = 100)]
+    /// The jobs' names, at most 1,000.
+    #[schema(min_items = 1, max_items = 1_000)]
     jobs: Vec<String>,
     /// The caller's own key, for each of the jobs: what is sent twice with one key runs once.
     key: Option<String>,
@@ -75,37 +71,23 @@ pub async fn trigger_jobs(
     if !places.is_empty() {
         return Err(Problem::several(places));
     }
-    let store = allowed.writes();
-    let mut items = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let request = TriggerRequest {
-            job: &job,
-            key: key.as_deref(),
-            params: None,
-            reason: reason.as_deref(),
-        };
-        let item = match trigger::trigger(&store, request, allowed.actor()).await {
-            Ok(done) => TriggeredJob {
-                job,
-                execution_id: Some(done.id.get()),
-                created: done.created,
-                state: Some(done.state),
-                problem: None,
-            },
-            // Whether the others run is as unknown as this one.
-            Err(error @ (OperationError::Store(_) | OperationError::Failed(_)))
-                if items.is_empty() =>
-            {
-                return Err(error.into());
-            }
-            Err(error) => {
-                let problem = Some(error.into());
-                TriggeredJob { job, execution_id: None, created: false, state: None, problem }
-            }
-        };
-        items.push(item);
-    }
-    Ok(Json(TriggeredJobs { items }))
+    let options = (key.as_deref(), reason.as_deref());
+    let done = trigger_all(&allowed.writes(), jobs, options, allowed.actor()).await;
+    let done = done.map_err(|error| Problem::from(error).in_body(&[]))?;
+    let item = |JobTrigger { job, result }| match result {
+        Ok(done) => TriggeredJob {
+            job,
+            execution_id: Some(done.id.get()),
+            created: done.created,
+            state: Some(done.state),
+            problem: None,
+        },
+        Err(error) => {
+            let problem = Some(error.into());
+            TriggeredJob { job, execution_id: None, created: false, state: None, problem }
+        }
+    };
+    Ok(Json(TriggeredJobs { items: done.into_iter().map(item).collect() }))
 }
 
 /// An execution of many.

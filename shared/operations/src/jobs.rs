@@ -18,4 +18,5 @@ pub mod policy;
 pub mod revisions;
 pub mod scheduled;
 pub mod trigger;
+pub mod trigger_jobs;
 pub mod trigger_many;

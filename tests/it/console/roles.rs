@@ -19,7 +19,7 @@ const READING: [(Option<Role>, &str); 5] = [
         /incidents /incidents/{id} /jobs /jobs/{name} /jobs/{name}/backfill /jobs/{name}/trigger /locks /me /monitors /search
         /pools /settings /upcoming /workers /workers/{name}",
     ),
-    (Some(Role::Operator), "/executions/bulk /failed/bulk"),
+    (Some(Role::Operator), "/executions/bulk /failed/bulk /jobs:trigger"),
     (Some(Role::Editor), "/failed/{id}/edit"),
     (Some(Role::Admin), "/settings/accounts /settings/tokens"),
 ];
@@ -33,7 +33,7 @@ const SENDING: [(Option<Role>, &str); 4] = [
         /checks/{name}/pause /checks/{name}/resume /executions/bulk /executions/{id}/cancel /executions/{id}/run-again /failed/bulk
         /failed/groups/{fingerprint} /failed/{id}/discard /failed/{id}/requeue /failed/{id}/restore /flows/{id}/cancel
         /incidents/{id}/acknowledge /incidents/{id}/resolve /incidents/{id}/silence /incidents/{id}/unsilence
-        /jobs/{name}/backfill /jobs/{name}/pause /jobs/{name}/resume /jobs/{name}/trigger",
+        /jobs/{name}/backfill /jobs/{name}/pause /jobs/{name}/resume /jobs/{name}/trigger /jobs:trigger",
     ),
     (Some(Role::Editor), "/failed/{id}/edit"),
     (

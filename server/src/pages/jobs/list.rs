@@ -59,6 +59,33 @@ struct JobsPage {
     activities: HashMap<Uuid, JobActivity>,
     pages: Pages,
     role: Role,
+    /// The address at which all that match can be triggered.
+    trigger_all: String,
+}
+
+/// Reads the conditions of a list of jobs.
+pub(super) fn read_filter(
+    contains: Option<&str>,
+    status: Option<JobStatus>,
+    labels: &[String],
+) -> Result<JobFilter, OperationError> {
+    let status = status.map(|status| match status {
+        JobStatus::Active => "active".to_owned(),
+        JobStatus::Paused => "paused".to_owned(),
+    });
+    let (containing, labels) = (contains.map(str::to_owned), read_labels(labels)?);
+    Ok(JobFilter { containing, status, labels, ..JobFilter::default() })
+}
+
+/// Returns the address of the preview that triggers all that match the query of an address.
+fn trigger_all(query: &str) -> String {
+    let is_filter = |pair: &&str| match pair.split_once('=') {
+        Some(("cursor" | "limit" | "deleted", _)) | None => false,
+        Some(_) => true,
+    };
+    let pairs: Vec<&str> = query.split('&').filter(is_filter).collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("/jobs:trigger{mark}{}", pairs.join("&"))
 }
 
 impl JobsPage {
@@ -152,13 +179,8 @@ pub(super) async fn list(
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Jobs).await?;
     let JobsQuery { contains, status, deleted, label, limit, cursor } = &query.values;
-    let status = status.map(|status| match status {
-        JobStatus::Active => "active".to_owned(),
-        JobStatus::Paused => "paused".to_owned(),
-    });
-    let labels = read_labels(label).map_err(|error| visit.refuse(error))?;
-    let containing = contains.clone();
-    let filter = JobFilter { containing, status, labels, ..JobFilter::default() };
+    let filter = read_filter(contains.as_deref(), *status, label);
+    let filter = filter.map_err(|error| visit.refuse(error))?;
     let cursor = cursor.as_deref();
     let listed = async {
         let limit = limit.get().min(MAX_ROWS);
@@ -169,6 +191,20 @@ pub(super) async fn list(
     };
     let (page, activities) = listed.await.map_err(|error| visit.refuse(error))?;
     let pages = query.pages(page.next_cursor.as_ref());
+    let trigger_all = trigger_all(query.text());
     let (query, role) = (query.values, Role::Operator);
-    Ok(html(&JobsPage { frame, query, page, activities, pages, role }))
+    Ok(html(&JobsPage { frame, query, page, activities, pages, role, trigger_all }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_of_all_that_match_keeps_the_filter_alone() {
+        let query = "contains=a&cursor=x&limit=5&deleted=false&label=team%3Db&label=stage%3Dlive";
+        let expected = "/jobs:trigger?contains=a&label=team%3Db&label=stage%3Dlive";
+        assert_eq!(trigger_all(query), expected);
+        assert_eq!(trigger_all(""), "/jobs:trigger");
+    }
 }

@@ -8,6 +8,7 @@ mod schedule;
 mod show;
 mod strip;
 mod trigger;
+mod trigger_many;
 mod upcoming;
 
 use axum::Router;
@@ -19,6 +20,7 @@ use super::shell::visit::Site;
 pub(super) fn routes() -> Router<Site> {
     Router::new()
         .route("/jobs", get(list::list))
+        .route("/jobs:trigger", get(trigger_many::preview).post(trigger_many::run))
         .route("/jobs/{name}", get(show::show))
         .route("/jobs/{name}/trigger", get(trigger::form).post(trigger::run))
         .route("/jobs/{name}/pause", post(actions::pause))

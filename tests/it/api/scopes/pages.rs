@@ -62,6 +62,7 @@ async fn who_is_restricted_to_jobs_changes_no_other_by_any_form() {
     let (because, name) = ("reason=x", "shop.mail");
     // The form's path, what stands for the part in braces, and its fields.
     let all = BTreeMap::from([
+        ("/jobs:trigger", ("", "contains=shop.charge&count=1&key=all")),
         ("/jobs/{name}/trigger", (name, "params=%7B%7D")),
         ("/jobs/{name}/pause", ("shop.charge", because)),
         ("/jobs/{name}/resume", (name, because)),
