@@ -4,10 +4,13 @@
 //! Every value follows from the row's number, so two runs query the same rows.
 
 mod data;
+mod platform_rows;
 mod queries;
 mod report;
+mod suspended;
 
 pub use data::{Size, fill};
+pub use platform_rows::{PlatformRows, fill_platform_rows};
 pub use queries::{Query, all_queries, measure};
 pub use report::table;
 

@@ -3,6 +3,7 @@
 
 mod bench;
 mod failure_index;
+mod fill;
 mod groups;
 mod missing_fingerprints;
 mod query_plans;

@@ -4,9 +4,12 @@ use anyhow::Result;
 use sexton_model::fingerprint::fingerprint;
 use sexton_store::Store;
 use sexton_store::failures::{aggregate, name_groups};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::suspended::Suspended;
 
 /// Rows of one insert.
-const INSERT_BATCH_ROWS: i64 = 50_000;
+const INSERT_BATCH_ROWS: i64 = 200_000;
 /// Groups; the first ones have most.
 const GROUPS: i64 = 300;
 /// One in so many is failed.
@@ -34,13 +37,28 @@ fn error(group: i64) -> (String, String) {
     (class, format!("exit code {}: order 1 declined by bank {}", group % 12, word(group)))
 }
 
+/// The failure index gets the worker's name without a million attempts.
+const NAME_WORKERS: &str = "
+    CREATE FUNCTION sexton.name_worker() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        NEW.worker := CASE WHEN NEW.task_type = 'type_rare' THEN 'worker-rare'
+            ELSE 'worker-' || abs(hashtext(NEW.execution_id::text)) % 40 END;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER name_worker BEFORE INSERT ON sexton.failures
+        FOR EACH ROW EXECUTE FUNCTION sexton.name_worker();";
+
 /// Fills a migrated, empty database; `report` receives the progress. Vacuums and analyses afterwards.
 ///
 /// # Errors
 ///
 /// Those of the database.
 pub async fn fill(store: &Store, size: Size, mut report: impl FnMut(i64)) -> Result<()> {
-    let pool = store.pool();
+    // One connection without the limits of the store's statements.
+    let mut connection = store.pool().acquire().await?;
+    sqlx::raw_sql("SET statement_timeout = 0; SET maintenance_work_mem = '256MB'")
+        .execute(&mut *connection)
+        .await?;
     sqlx::query(
         "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
             misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
@@ -49,7 +67,7 @@ pub async fn fill(store: &Store, size: Size, mut report: impl FnMut(i64)) -> Res
             jsonb_build_object('team', CASE WHEN n = 199 THEN 'rare' ELSE 't' || n % 10 END), now(), now()
          FROM generate_series(0, 199) n",
     )
-    .execute(pool)
+    .execute(&mut *connection)
     .await?;
     let (classes, messages): (Vec<_>, Vec<_>) = (0..GROUPS).map(error).unzip();
     let fingerprints: Vec<String> = classes
@@ -57,23 +75,34 @@ pub async fn fill(store: &Store, size: Size, mut report: impl FnMut(i64)) -> Res
         .zip(&messages)
         .map(|(class, message)| fingerprint(class, message).to_string())
         .collect();
+    let suspended = Suspended::suspend(&mut connection).await?;
+    sqlx::raw_sql(NAME_WORKERS).execute(&mut *connection).await?;
     let mut from = 0;
     while from < size.executions {
         let to = size.executions.min(from + INSERT_BATCH_ROWS);
-        insert_executions(store, from, to, size, [&classes, &messages, &fingerprints]).await?;
+        let groups = [&classes, &messages, &fingerprints];
+        insert_executions(&mut connection, from, to, size, groups).await?;
         while aggregate(store, FOLD, None).await?.changes > 0 {}
         from = to;
         report(from);
     }
+    sqlx::raw_sql("DROP FUNCTION sexton.name_worker() CASCADE").execute(&mut *connection).await?;
+    suspended.restore(&mut connection).await?;
     while name_groups(store, 500).await? == 500 {}
-    for table in ["executions", "attempts", "failures", "failure_changes", "failure_counts", "jobs"]
-    {
-        let vacuum = sqlx::AssertSqlSafe(format!("VACUUM (ANALYZE) sexton.{table}"));
-        // Outside of the store, whose statements have a limit.
-        let mut connection = pool.acquire().await?;
-        sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
-        sqlx::query(vacuum).execute(&mut *connection).await?;
-        sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;
+    let tables =
+        ["executions", "attempts", "failures", "failure_changes", "failure_counts", "jobs"];
+    vacuum(&mut connection, &tables).await?;
+    sqlx::raw_sql("RESET statement_timeout; RESET maintenance_work_mem")
+        .execute(&mut *connection)
+        .await?;
+    Ok(())
+}
+
+/// Vacuums and analyses these tables, over a connection whose statements have no limit.
+pub(super) async fn vacuum(connection: &mut PgConnection, tables: &[&str]) -> Result<()> {
+    for table in tables {
+        let statement = AssertSqlSafe(format!("VACUUM (ANALYZE) sexton.{table}"));
+        sqlx::query(statement).execute(&mut *connection).await?;
     }
     Ok(())
 }
@@ -81,7 +110,7 @@ pub async fn fill(store: &Store, size: Size, mut report: impl FnMut(i64)) -> Res
 /// Executions `from` to before `to`. Every tenth is failed, in a group of which the smaller numbers have
 /// more; job 199 has one failure in ten thousand, and so have the rare worker, word, pool and param.
 async fn insert_executions(
-    store: &Store,
+    connection: &mut PgConnection,
     from: i64,
     to: i64,
     size: Size,
@@ -118,15 +147,7 @@ async fn insert_executions(
     .bind(classes)
     .bind(messages)
     .bind(fingerprints)
-    .execute(store.pool())
-    .await?;
-    // The failure index gets the worker's name without a million attempts.
-    sqlx::query(
-        "UPDATE sexton.failures SET worker = CASE WHEN task_type = 'type_rare' THEN 'worker-rare'
-            ELSE 'worker-' || abs(hashtext(execution_id::text)) % 40 END
-         WHERE worker IS NULL",
-    )
-    .execute(store.pool())
+    .execute(connection)
     .await?;
     Ok(())
 }
