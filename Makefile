@@ -124,7 +124,8 @@ bench-pings: with-servers ## Measure `sexton serve` under PINGS (10000) pings a 
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --pings $(or $(PINGS),10000) \
 		--seconds $(or $(SECONDS),20) --report docs/internals/performance.md
 
-# Among ten million executions an hour, most of it to write them.
+# The pages and lists take a quarter of an hour, besides the rows among which they are measured. It fails if a goal was missed,
+# after the report is written.
 bench-console: with-servers ## Measure the console among SCALE (10000000) executions; pictures into the folder PICTURES
 	@$(CARGO) build -q --release -p sexton-console
 	@$(CARGO) build -q --workspace --bin measure

@@ -3,6 +3,7 @@
 //! The people, the server and PostgreSQL share the processors. Each latency counts from the instant at which a person asks, up to the
 //! first byte of the answer.
 
+mod addresses;
 mod connection;
 mod people;
 mod tabs;
@@ -11,10 +12,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use sexton_tests::failed::{Size, fill};
+use sexton_tests::failed::{PlatformRows, Size, fill, fill_platform_rows};
 use sexton_tests::platform::{Platform, Program};
-use sqlx::PgPool;
 
+use self::addresses::Addresses;
 use self::connection::Connection;
 use super::figures::Figures;
 use super::resident_mb;
@@ -22,31 +23,23 @@ use super::resident_mb;
 /// Anybody on this machine may do everything, as often as they like.
 const SETTINGS: [(&str, &str); 2] =
     [("SERVE_LOCAL_ROLE", "admin"), ("SERVE_REQUESTS_PER_MINUTE", "0")];
-/// Parameters that make a list of the API show something else.
-const VARIANTS: [&str; 4] = [
-    "/api/v1/failures?error_class=exit_3",
-    "/api/v1/failures?text=declined",
-    "/api/v1/failures?text=zanzibar",
-    "/api/v1/executions?state=succeeded",
-];
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Measures among so many executions, a tenth of them failed, on a database of its own.
+/// Measures among so many executions, a tenth of them failed, on a database of its own. Returns the goals that were missed.
 pub(super) async fn measure(
     database_server: &str,
     amqp_url: &str,
     executions: i64,
     figures: &mut Figures,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let platform = Platform::on(database_server, amqp_url).await?;
     let pool = platform.store().pool();
     let size = Size { executions };
     fill(platform.store(), size, |rows| eprintln!("{rows} executions")).await?;
+    fill_platform_rows(platform.store(), PlatformRows::LARGE).await?;
     let mut server = platform.start_server("serve", &SETTINGS)?;
     server.ready().await;
     let address = address(&server)?;
-    let pages = pages(pool).await?;
-    let addresses = [pages.clone(), lists(&address).await?].concat();
     let memory = |what: &str, figures: &mut Figures| {
         figures.add(
             format!("`sexton serve`, {what}"),
@@ -55,13 +48,16 @@ pub(super) async fn measure(
         anyhow::Ok(())
     };
     memory("before", figures)?;
-    tabs::measure(&address, pool, &server, figures).await?;
-    people::measure(&address, &addresses, figures).await?;
+    let mut missed = tabs::measure(&address, pool, &server, figures).await?;
+    let addresses = Addresses::read(&address, pool).await?;
+    missed.extend(people::measure(&address, &addresses.all, figures).await?);
     memory("after that", figures)?;
-    pictures(&address, &pages, figures)?;
+    pictures(&address, &addresses.pages, figures)?;
+    let verdict = if missed.is_empty() { "none".to_owned() } else { missed.join("; ") };
+    figures.add("goals that were missed", verdict);
     server.terminate();
     server.exit(DEADLINE).await;
-    Ok(())
+    Ok(missed)
 }
 
 /// Takes pictures of the pages among all those rows, if the variable `PICTURES` names a folder for them, and has each checked in a browser.
@@ -77,52 +73,6 @@ fn pictures(address: &str, pages: &[String], figures: &mut Figures) -> Result<()
         "the pages in a browser, in light and dark, 360 and 1,440 pixels wide: faults and axe";
     figures.add(what, outcome);
     Ok(())
-}
-
-/// The pages, of rows that there are.
-async fn pages(pool: &PgPool) -> Result<Vec<String>> {
-    let one = async |query: &'static str| -> Result<String> {
-        sqlx::query_scalar(query).fetch_one(pool).await.context(query)
-    };
-    let failed =
-        one("SELECT execution_id::text FROM sexton.failures ORDER BY execution_id DESC LIMIT 1")
-            .await?;
-    let succeeded = one(
-        "SELECT id::text FROM sexton.executions WHERE state = 'succeeded' ORDER BY id DESC LIMIT 1",
-    )
-    .await?;
-    let group =
-        one("SELECT fingerprint FROM sexton.failures ORDER BY execution_id DESC LIMIT 1").await?;
-    let fixed = "/ /upcoming /jobs /jobs?contains=job1 /jobs?label=team%3Drare /jobs/team.job0 /jobs/team.job0/trigger /jobs/team.job0/backfill
-        /executions/bulk?kind=cancel&job=team.job0 /failed?discarded=true /approvals /firings /executions /executions?state=succeeded
-        /executions?job=team.job0 /executions?param=customer%3D77 /failed /failed?sort=oldest /failed?job=team.job0 /failed?error_class=exit_3
-        /failed?text=declined /failed?text=zanzibar /failed?label=team%3Drare /failed?param=order.id%3D7 /failed?since=36h
-        /failed/groups /failed/bulk?kind=requeue&job=team.job0 /bulks /incidents /monitors /checks /channels /workers /locks /flows
-        /audit /me /settings /settings/accounts /settings/tokens /search?q=job1 /search?q=declined";
-    let mut pages: Vec<String> = fixed.split_whitespace().map(str::to_owned).collect();
-    pages.extend([
-        format!("/failed/{failed}"),
-        format!("/failed/{failed}/edit"),
-        format!("/failed/groups/{group}"),
-        format!("/executions/{succeeded}"),
-    ]);
-    Ok(pages)
-}
-
-/// The lists of the API, by its description.
-async fn lists(address: &str) -> Result<Vec<String>> {
-    let answer = Connection::open(address).await?.get("/api/v1/openapi.json").await?;
-    let description: serde_json::Value = serde_json::from_slice(&answer.body)?;
-    let paths = description["paths"].as_object().context("the description has paths")?;
-    let is_list = |path: &str, operation: &serde_json::Value| {
-        let parameters = operation["get"]["parameters"].as_array();
-        let has_size =
-            parameters.into_iter().flatten().any(|parameter| parameter["name"] == "limit");
-        has_size && !path.contains('{')
-    };
-    let lists = paths.iter().filter(|(path, operation)| is_list(path, operation));
-    let variants = VARIANTS.iter().map(|&path| path.to_owned());
-    Ok(lists.map(|(path, _)| path.clone()).chain(variants).collect())
 }
 
 /// Where the server listens, by its log.

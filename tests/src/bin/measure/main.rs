@@ -24,7 +24,7 @@ mod sweeps;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use figures::{Figures, Spread};
 use sexton_tests::platform::{Platform, Program};
@@ -79,6 +79,7 @@ async fn main() -> Result<()> {
     let servers = sexton_servers::provide_durable(sexton_servers::Needed::Both).await?;
     let (database_url, amqp_url) = (&servers.database_url, &servers.amqp_url);
     let mut figures = Figures::default();
+    let mut missed = Vec::new();
     let section = if arguments.schedules {
         schedules::measure(database_url, amqp_url, &mut figures).await?;
         ("schedules", BY_FIRINGS)
@@ -99,7 +100,7 @@ async fn main() -> Result<()> {
         pings::measure(database_url, amqp_url, (rate, time), &mut figures).await?;
         ("pings", BY_PINGS)
     } else if let Some(executions) = arguments.console {
-        console::measure(database_url, amqp_url, executions, &mut figures).await?;
+        missed = console::measure(database_url, amqp_url, executions, &mut figures).await?;
         ("console", BY_CONSOLE)
     } else if arguments.sweeps.is_empty() {
         everything(database_url, amqp_url, arguments.seconds, &mut figures).await?;
@@ -115,6 +116,7 @@ async fn main() -> Result<()> {
         let (name, heading) = section;
         reliability::write(&report, name, &render(heading, &figures))?;
     }
+    ensure!(missed.is_empty(), "goals were missed: {}", missed.join("; "));
     Ok(())
 }
 
