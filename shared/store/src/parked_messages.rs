@@ -99,8 +99,9 @@ pub async fn fail_unopened(
 }
 
 /// Marks the tickets of waiting executions as unpublished again, by id and attempt number, because a policy of the
-/// broker has taken them out of their main queue. Returns how many; rows that have moved on or whose ticket is
-/// already unpublished stay as they are. A crash afterwards leaves the tickets to the relay.
+/// broker has taken them out of their main queue. Returns how many; rows that have moved on stay as they are. A row
+/// whose ticket is still unmarked gets a new revision, so that the mark of the dropped ticket, which may come a moment
+/// later, does not apply to it, and keeps its place with the relay. A crash afterwards leaves the tickets to the relay.
 ///
 /// # Errors
 ///
@@ -118,9 +119,10 @@ pub async fn mark_unpublished(
             SELECT e.id FROM sexton.executions e
             JOIN (SELECT DISTINCT id, attempt FROM unnest($1::uuid[], $2::int[]) AS t (id, attempt)) t
                 ON t.id = e.id AND t.attempt = e.attempt
-            WHERE e.state IN ('pending', 'retrying') AND e.ticket_published_at IS NOT NULL
+            WHERE e.state IN ('pending', 'retrying')
             ORDER BY e.id FOR NO KEY UPDATE OF e)
-        UPDATE sexton.executions e SET ticket_published_at = NULL, rev = e.rev + 1, relay_after = coalesce($3, now())
+        UPDATE sexton.executions e SET ticket_published_at = NULL, rev = e.rev + 1,
+            relay_after = CASE WHEN e.ticket_published_at IS NULL THEN e.relay_after ELSE coalesce($3, now()) END
         FROM l WHERE e.id = l.id",
         &ids,
         &attempts,

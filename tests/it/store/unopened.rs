@@ -8,7 +8,7 @@ use sexton_model::open::{OpenDecision, decide_unopened};
 use sexton_model::retry::Decision;
 use sexton_store::open::{Offer, read_unopened};
 use sexton_store::operator::{AuditContext, OperatorError, cancel, requeue};
-use sexton_store::parked_messages::{fail_unopened, return_ticket};
+use sexton_store::parked_messages::{fail_unopened, mark_unpublished, return_ticket};
 use sexton_store::relay::mark_published;
 use sexton_tests::relaying::take_due;
 
@@ -114,6 +114,38 @@ async fn a_ticket_is_handed_back_only_to_a_row_that_still_waits_with_its_number(
         assert_eq!(whole(&fixture, id).await, running);
         fixture.settle(held, retry(30, 1), 73).await;
         assert!(!return_ticket(number, 74).await, "it has moved on");
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_that_a_policy_dropped_before_its_mark_is_published_again_soon() {
+    let fixture = Fixture::new().await;
+    for (id, number) in waiting(&fixture).await {
+        let dropped = async |number, second| {
+            let tickets = [(id, n(number))];
+            mark_unpublished(fixture.store(), &tickets, Some(at(second))).await.unwrap()
+        };
+        let due = async |second| {
+            let taken = take_due(fixture.store(), 10, Some(at(second))).await.unwrap().tickets;
+            taken.into_iter().find(|unpublished| unpublished.ticket.execution_id == id)
+        };
+        let before = whole(&fixture, id).await;
+        assert_eq!(dropped(number + 1, 2).await, 0);
+        assert_eq!(whole(&fixture, id).await, before);
+        // The relay has taken and published it at 40, so nobody takes it for half a minute.
+        let taken = due(40).await.unwrap();
+        assert_eq!(dropped(number, 40).await, 1);
+        let late = [(id, taken.rev)];
+        assert_eq!(mark_published(fixture.store(), &late, Some(at(40))).await.unwrap(), 0);
+        assert!(due(41).await.is_none(), "it keeps its place");
+        let again = due(71).await.unwrap();
+        // This one is marked before it is dropped.
+        let mark = [(id, again.rev)];
+        assert_eq!(mark_published(fixture.store(), &mark, Some(at(71))).await.unwrap(), 1);
+        assert_eq!(dropped(number, 72).await, 1);
+        assert_eq!(due(72).await.unwrap().ticket.attempt, n(number));
+        fixture.opened(id, number, 73).await;
+        assert_eq!(dropped(number, 74).await, 0, "it has moved on");
     }
 }
 
