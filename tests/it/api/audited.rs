@@ -8,11 +8,9 @@ use super::Fixture;
 use crate::console::fixture::arrange;
 
 /// Routes that write no entry, and why.
-const SILENT: [(&str, &str); 6] = [
+const SILENT: [(&str, &str); 4] = [
     ("DELETE /session", "it ends the session of its caller, and a token has none"),
     ("POST /bulks:preview", "it changes nothing"),
-    ("POST /enqueue", "programs enqueue all day, and the execution has its origin itself"),
-    ("POST /jobs/{name}/enqueue-each", "as POST /enqueue"),
     ("POST /me/password", "a token has no password"),
     ("POST /session", "a log-in comes without a token, and its entry names the account"),
 ];
