@@ -40,9 +40,11 @@ impl Connection {
     }
 
     async fn ask(&mut self, path: &str, headers: &str) -> Result<Answer> {
-        self.send(path, headers).await?;
-        self.buffer.clear();
-        self.read().await?;
+        // The server ends a connection that has become old; then a browser asks on another one.
+        if self.first_bytes(path, headers).await.is_err() {
+            *self = Self::open(&self.address).await?;
+            self.first_bytes(path, headers).await?;
+        }
         let began = Instant::now();
         let (head, status, length) = loop {
             match head(&self.buffer)? {
@@ -54,6 +56,13 @@ impl Connection {
             self.read().await?;
         }
         Ok(Answer { status, began, body: self.buffer.split_off(head) })
+    }
+
+    /// Sends a request, and waits for the first bytes of its answer.
+    async fn first_bytes(&mut self, path: &str, headers: &str) -> Result<()> {
+        self.send(path, headers).await?;
+        self.buffer.clear();
+        self.read().await
     }
 
     /// Sends a request whose answer has no end, and returns the connection once its head has come.
