@@ -50,7 +50,7 @@ use sexton_server::{api, pages};
 use sexton_service::http_server::{Limits, accept};
 use sexton_service::settings::{ConsoleSettings, ServerSettings};
 use sexton_store::{Store, StoreOptions};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -105,7 +105,7 @@ impl Answer {
 
     /// The header by which a browser sends the cookie of this answer.
     #[track_caller]
-    fn cookie(&self) -> String {
+    pub(crate) fn cookie(&self) -> String {
         let set = self.header("set-cookie").unwrap_or_else(|| panic!("no cookie: {}", self.head));
         format!("Cookie: {}", set.split(';').next().unwrap())
     }
@@ -281,7 +281,18 @@ async fn send_to_address(
     headers: &[&str],
     body: &str,
 ) -> Answer {
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    send_over(stream, method, path, headers, body).await
+}
+
+/// As [`send_to_address`], over a connection to the server.
+pub(crate) async fn send_over(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &str,
+) -> Answer {
     let mut head = vec![format!("{method} {path} HTTP/1.1"), "Connection: close".to_owned()];
     head.extend(headers.iter().map(|&header| header.to_owned()));
     if !body.is_empty() {
@@ -289,6 +300,7 @@ async fn send_to_address(
     }
     let request = format!("{}\r\n\r\n{body}", head.join("\r\n"));
     stream.write_all(request.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8(answer).unwrap();

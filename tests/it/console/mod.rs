@@ -10,6 +10,7 @@ mod live;
 mod office;
 mod people;
 mod play;
+mod proxies;
 mod roles;
 pub(crate) mod routes;
 mod settings;
@@ -21,7 +22,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// Set where a browser, and what else comes from npm and PyPI, must be had, so that no test passes without.
+/// Set where a browser, and what else comes from npm, PyPI and Debian, must be had, so that no test passes without.
 pub(crate) const REQUIRED: &str = "BROWSER_REQUIRED";
 
 /// Runs a story of `clients/browser`, and returns what it printed; `None`: no browser can be had here.

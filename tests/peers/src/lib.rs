@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 pub use disk::HangingDisk;
 pub use relay::TlsRelay;
-pub use tls::{authority, authority_pem};
+pub use tls::{authority, authority_pem, certificate_pem, encrypt, key_pem};
 
 /// How long a test waits for an eventual event; CI machines are slow.
 pub const PATIENCE: Duration = Duration::from_mins(2);
