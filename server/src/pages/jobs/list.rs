@@ -25,7 +25,7 @@ use crate::api::PageSize;
 use crate::api::jobs::JobStatus;
 use crate::pages::shell::copy;
 use crate::pages::shell::frame::{Frame, Section, html};
-use crate::pages::shell::query::{PageQuery, Pages};
+use crate::pages::shell::query::{PageQuery, Pages, address_of_pairs};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 
@@ -79,13 +79,8 @@ pub(super) fn read_filter(
 
 /// Returns the address of the preview that triggers all that match the query of an address.
 fn trigger_all(query: &str) -> String {
-    let is_filter = |pair: &&str| match pair.split_once('=') {
-        Some(("cursor" | "limit" | "deleted", _)) | None => false,
-        Some(_) => true,
-    };
-    let pairs: Vec<&str> = query.split('&').filter(is_filter).collect();
-    let mark = if pairs.is_empty() { "" } else { "?" };
-    format!("/jobs:trigger{mark}{}", pairs.join("&"))
+    let is_kept = |name: &str, _: &str| !matches!(name, "cursor" | "limit" | "deleted");
+    address_of_pairs("/jobs:trigger", &[], query, is_kept)
 }
 
 impl JobsPage {
@@ -205,6 +200,9 @@ mod tests {
         let query = "contains=a&cursor=x&limit=5&deleted=false&label=team%3Db&label=stage%3Dlive";
         let expected = "/jobs:trigger?contains=a&label=team%3Db&label=stage%3Dlive";
         assert_eq!(trigger_all(query), expected);
+        let escaped = "%6Cimit=5&%64eleted=true&cont%61ins=a%26b";
+        assert_eq!(trigger_all(escaped), "/jobs:trigger?contains=a%26b");
         assert_eq!(trigger_all(""), "/jobs:trigger");
+        assert_eq!(trigger_all("limit=5"), "/jobs:trigger");
     }
 }

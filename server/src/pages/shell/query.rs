@@ -84,18 +84,30 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for PageQuery<T> {
     }
 }
 
-/// Returns the address of a bulk's preview: its kind, and the pairs of a list's query that are kept. These are compared unescaped, as the list
-/// reads them: `%73tate` is `state`.
+/// Returns the address of a bulk's preview: its kind, and the pairs of a list's query that are kept.
 pub(in crate::pages) fn bulk_address(
     path: &str,
     kind: &str,
     query: &str,
     is_kept: impl Fn(&str, &str) -> bool,
 ) -> String {
+    address_of_pairs(path, &[("kind", kind)], query, is_kept)
+}
+
+/// Returns an address with these pairs, and those of a list's query that are kept. The latter are compared unescaped, as the list reads
+/// them: `%73tate` is `state`.
+pub(in crate::pages) fn address_of_pairs(
+    path: &str,
+    first: &[(&str, &str)],
+    query: &str,
+    is_kept: impl Fn(&str, &str) -> bool,
+) -> String {
     let mut pairs = Serializer::new(String::new());
-    pairs.append_pair("kind", kind);
+    pairs.extend_pairs(first);
     pairs.extend_pairs(parse(query.as_bytes()).filter(|(name, value)| is_kept(name, value)));
-    format!("{path}?{}", pairs.finish())
+    let pairs = pairs.finish();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("{path}{mark}{pairs}")
 }
 
 /// Leaves out the pairs without a value.
