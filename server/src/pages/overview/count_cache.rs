@@ -12,7 +12,7 @@ use sexton_store::status::DueExecutions;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// After a count that failed, how long none is tried in the background.
+/// After a count that failed, how long none is tried: it may have taken seconds, for which visitors would wait one after the other.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// How old a count may become.
@@ -46,8 +46,26 @@ pub(super) struct CountCache<T> {
     name: &'static str,
     ages: Ages,
     last: Arc<RwLock<Option<Counted<T>>>>,
-    /// Held by the one who makes a count; when that failed last.
-    making: Arc<Mutex<Option<Instant>>>,
+    /// Held by the one who makes a count; the last failure, until a count is made.
+    making: Arc<Mutex<Option<Failure>>>,
+}
+
+/// A count that failed.
+#[derive(Clone, Debug)]
+struct Failure {
+    at: Instant,
+    text: String,
+}
+
+impl Failure {
+    fn of(error: &OperationError) -> Self {
+        Self { at: Instant::now(), text: error.to_string() }
+    }
+
+    /// Whether no count is tried yet.
+    fn is_recent(&self) -> bool {
+        self.at.elapsed() < PAUSE
+    }
 }
 
 impl<T> Counted<T> {
@@ -64,7 +82,7 @@ impl CountCache<FiringDay> {
     }
 
     /// Returns the last count. Where it is old a new one is made meanwhile, by one visitor's request for all, and nobody waits for it; only
-    /// where there is none yet everybody waits for the first.
+    /// where there is none yet everybody waits for the first. If that fails, all get its failure until the next one is tried.
     pub(super) async fn get(
         &self,
         store: &Store,
@@ -103,15 +121,27 @@ impl<T: Clone + Send + Sync + 'static> CountCache<T> {
         F: Future<Output = Result<T, OperationError>> + Send + 'static,
     {
         let Some(last) = self.last() else {
-            let _making = self.making.lock().await;
-            return match self.last() {
-                Some(made) => Ok(made),
-                None => Ok(self.keep(count().await?, now)),
+            let mut making = self.making.lock().await;
+            if let Some(made) = self.last() {
+                return Ok(made);
+            }
+            if let Some(failure) = making.as_ref().filter(|failure| failure.is_recent()) {
+                return Err(OperationError::Failed(failure.text.clone()));
+            }
+            return match count().await {
+                Ok(value) => {
+                    *making = None;
+                    Ok(self.keep(value, now))
+                }
+                Err(error) => {
+                    *making = Some(Failure::of(&error));
+                    Err(error)
+                }
             };
         };
         if last.is_old()
             && let Ok(mut making) = Arc::clone(&self.making).try_lock_owned()
-            && making.is_none_or(|failed| failed.elapsed() >= PAUSE)
+            && making.as_ref().is_none_or(|failure| !failure.is_recent())
         {
             let (cache, counting) = (self.clone(), count());
             tokio::spawn(async move {
@@ -122,7 +152,7 @@ impl<T: Clone + Send + Sync + 'static> CountCache<T> {
                     }
                     // A later visitor tries it again.
                     Err(error) => {
-                        *making = Some(Instant::now());
+                        *making = Some(Failure::of(&error));
                         tracing::warn!("{} could not be counted: {error}", cache.name);
                     }
                 }
@@ -216,10 +246,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn visitors_who_wait_for_a_count_that_fails_all_get_its_failure() {
+        let counts = Counts::new();
+        let first = join_all((0..5).map(|_| counts.visit(1, true)));
+        let (first, ()) = tokio::join!(first, async { counts.ends.add_permits(1) });
+        assert_eq!(counts.begun(), 1, "one count for all");
+        for shown in first {
+            assert_eq!(shown.unwrap_err().to_string(), "no");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_count_that_fails_leaves_the_old_one_and_is_tried_again() {
         let counts = Counts::new();
         let (first, ()) = tokio::join!(counts.visit(1, true), async { counts.ends.add_permits(1) });
         first.unwrap_err();
+        // Not at once, and nobody waits for it again.
+        let errors = join_all((0..5).map(|_| counts.visit(1, false))).await;
+        assert!(errors.iter().all(Result::is_err), "{errors:?}");
+        assert_eq!(counts.begun(), 1);
+        advance(PAUSE).await;
         let (next, ()) = tokio::join!(counts.visit(2, false), async { counts.ends.add_permits(1) });
         assert_eq!(next.unwrap(), 2);
         advance(OF_DENSITY.max).await;
