@@ -113,7 +113,7 @@ pub async fn count_failed_last_day(store: &Store) -> Result<i64, OperationError>
 }
 
 /// Counts the executions that were due within the last hour, and those of them that have succeeded, among the last
-/// [`MAX_COUNTED_DUE`] that were claimed.
+/// [`MAX_COUNTED_DUE`] that were claimed or enqueued. What was enqueued long before it was due may lie beyond these.
 ///
 /// # Errors
 ///

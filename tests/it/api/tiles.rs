@@ -34,9 +34,12 @@ async fn the_overview_counts_what_was_due_within_the_last_hour_and_what_of_it_ha
     let page = page.as_str().unwrap();
     let (_, tile) = page.split_once("id=\"tile-due-lately\"").unwrap();
     let (tile, _) = tile.split_once("</li>").unwrap();
-    assert!(tile.contains("href=\"/executions?since=1h\""), "{tile}");
+    assert!(tile.contains("href=\"/executions?since=1h&#38;until=now\""), "{tile}");
     assert!(tile.contains("<strong class=\"tile-value\">2</strong>"), "{tile}");
     assert!(tile.contains("1 of them have succeeded"), "{tile}");
+    // The list behind the link has the same.
+    let listed = f.send_to("GET", "/executions?since=1h&until=now", &["Host: localhost"], "").await;
+    assert_eq!(listed.expect(200).as_str().unwrap().matches("<tr id=\"e-").count(), 2);
     // A count that looks at fewer executions than the hour has.
     let count = async |most: i64| due_since(f.console.store(), HOUR_S, most, None).await.unwrap();
     let whole = DueExecutions { due: 2, succeeded: 1, is_cut_short: false };

@@ -16,6 +16,7 @@ mod migrating;
 mod opens;
 mod output;
 mod overlaps;
+mod overview_plans;
 mod plain_success;
 mod plans;
 mod relaying;

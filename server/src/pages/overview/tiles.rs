@@ -126,10 +126,9 @@ fn due_lately(due: &DueCount) -> Tile {
                 (due, true) => format!("{due}+"),
                 (due, false) => due.to_string(),
             };
-            let mut detail = format!("{} of them have succeeded", count.succeeded);
-            if count.is_cut_short {
-                detail.push_str(", of the last 10,000 that were claimed");
-            }
+            // What was enqueued long before it was due may lie beyond these, and the count does not know of it.
+            let among = "of the last 10,000 that were claimed or enqueued";
+            let mut detail = format!("{} of them have succeeded; {among}", count.succeeded);
             if let Some(age) = age {
                 detail = format!("{detail}; counted {age}");
             }
@@ -141,7 +140,7 @@ fn due_lately(due: &DueCount) -> Tile {
         }
     };
     let (id, name) = ("due-lately", "Due within the last hour");
-    Tile { id, value, name, detail, path: "/executions?since=1h", tone }
+    Tile { id, value, name, detail, path: "/executions?since=1h&until=now", tone }
 }
 
 fn longest_wait(status: &RecordedStatus) -> Tile {
@@ -231,24 +230,17 @@ mod tests {
     fn a_count_that_is_cut_short_says_so_and_one_that_failed_hides_nothing_else() {
         let count = |due, succeeded, is_cut_short| DueExecutions { due, succeeded, is_cut_short };
         let (of_a_minute, failure) = (Some("1m ago".to_owned()), "too slow".to_owned());
-        let behind = ", of the last 10,000 that were claimed";
+        let among = "of the last 10,000 that were claimed or enqueued";
+        let words = |succeeded: i64| format!("{succeeded} of them have succeeded; {among}");
         for (due, value, detail) in [
-            (Ok((count(7, 5, false), None)), "7", "5 of them have succeeded".to_owned()),
+            (Ok((count(7, 5, false), None)), "7", words(5)),
             (
                 Ok((count(10_000, 9, false), of_a_minute)),
                 "10000",
-                "9 of them have succeeded; counted 1m ago".to_owned(),
+                format!("{}; counted 1m ago", words(9)),
             ),
-            (
-                Ok((count(10_000, 9, true), None)),
-                "10,000+",
-                format!("9 of them have succeeded{behind}"),
-            ),
-            (
-                Ok((count(9_000, 9, true), None)),
-                "9000+",
-                format!("9 of them have succeeded{behind}"),
-            ),
+            (Ok((count(10_000, 9, true), None)), "10,000+", words(9)),
+            (Ok((count(9_000, 9, true), None)), "9000+", words(9)),
             (Err(failure), "?", "cannot be counted: too slow".to_owned()),
         ] {
             let tile = due_lately(&due);

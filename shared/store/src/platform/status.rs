@@ -65,14 +65,14 @@ pub struct Unpublished {
     pub oldest_ms: Option<i64>,
 }
 
-/// Executions that were due within a time, among those that were claimed last.
+/// Executions that were due within a time, among those that were claimed or enqueued last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DueExecutions {
     /// Their number.
     pub due: i64,
     /// How many of them have succeeded.
     pub succeeded: i64,
-    /// Whether more were claimed within that time than were looked at.
+    /// Whether more were claimed or enqueued within that time than were looked at.
     pub is_cut_short: bool,
 }
 
@@ -162,27 +162,18 @@ pub async fn failed_since(store: &Store, seconds: i64, now: Now) -> Result<i64, 
     .await?)
 }
 
-/// Counts the executions with a nominal time within the last `seconds`, among the last `most_walked` that were claimed.
-/// Like a list of all executions it walks along the primary key, which has the order of their claims.
+/// Counts the executions with a nominal time within the last `seconds`, among the last `most_walked` that were claimed or enqueued.
+/// Like a list of all executions it walks along the primary key, whose order is that of the claims, and of what is enqueued for later that
+/// of the enqueues.
 pub async fn due_since(
     store: &Store,
     seconds: i64,
     most_walked: i64,
     now: Now,
 ) -> Result<DueExecutions, StoreError> {
-    Ok(sqlx::query_as!(
+    Ok(sqlx::query_file_as!(
         DueExecutions,
-        r#"-- due_since
-        SELECT count(*) FILTER (WHERE e.n <= $2 AND e.is_due) AS "due!",
-               count(*) FILTER (WHERE e.n <= $2 AND e.is_due AND e.state = 'succeeded') AS "succeeded!",
-               coalesce(bool_or(e.n > $2 AND e.is_claimed), false) AS "is_cut_short!"
-        FROM (SELECT x.state, row_number() OVER (ORDER BY x.id DESC) AS n,
-                     x.scheduled_for > t.since AND x.scheduled_for <= t.at AS is_due,
-                     x.claimed_at > t.since AS is_claimed
-              FROM (SELECT id, state, scheduled_for, claimed_at FROM sexton.executions
-                    ORDER BY id DESC LIMIT $2::bigint + 1) x,
-                   (SELECT coalesce($3, now()) AS at,
-                           coalesce($3, now()) - $1 * interval '1 second' AS since) t) e"#,
+        "src/platform/due_since.sql",
         seconds as f64,
         most_walked,
         now
