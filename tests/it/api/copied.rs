@@ -224,6 +224,18 @@ async fn check_page(description: &Value, page: &str, about: &str) {
     }
 }
 
+/// Sends a form. Returns the words of the command, and the body of the request, that its page has then.
+async fn send_form(f: &Fixture, path: &str, form: &str) -> (Vec<String>, Value) {
+    let description = f.send("GET", "/openapi.json", &["Host: x"], "").await.expect(200);
+    let answer = f.send_to("POST", path, &LOCAL, form).await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    let page = answer.body.as_str().unwrap();
+    check_page(&description, page, path).await;
+    let (command, request) = (labelled(page, "Command"), labelled(page, "Request"));
+    let words = arguments("sexton", &command[0]).await;
+    (words, read_request(&request[0]).await.body.unwrap())
+}
+
 #[tokio::test]
 async fn each_action_of_a_page_can_be_copied_as_a_command_and_as_a_request() {
     let f = Fixture::with_local_role(Some(Role::Admin)).await;
@@ -255,19 +267,9 @@ async fn each_action_of_a_page_can_be_copied_as_a_command_and_as_a_request() {
 #[tokio::test]
 async fn what_was_typed_into_a_form_is_what_can_be_copied() {
     let f = Fixture::with_local_role(Some(Role::Admin)).await;
-    let description = f.send("GET", "/openapi.json", &["Host: x"], "").await.expect(200);
-    let send = async |path: &str, form: &str, status: u16| {
-        let answer = f.send_to("POST", path, &LOCAL, form).await;
-        assert_eq!(answer.status, status, "{path}: {}", answer.body);
-        let page = answer.body.as_str().unwrap().to_owned();
-        check_page(&description, &page, path).await;
-        let (command, request) = (labelled(&page, "Command"), labelled(&page, "Request"));
-        let words = arguments("sexton", &command[0]).await;
-        (words, read_request(&request[0]).await.body.unwrap())
-    };
     // {"note": "it's"}, because of -x.
     let form = "params=%7B%22note%22%3A+%22it%27s%22%7D&reason=-x&as_command=true";
-    let (words, body) = send("/jobs/shop.charge/trigger", form, 200).await;
+    let (words, body) = send_form(&f, "/jobs/shop.charge/trigger", form).await;
     let params = r#"{"note": "it's"}"#;
     assert_eq!(words, ["jobs", "trigger", "shop.charge", "--params", params, "--reason=-x"]);
     assert_eq!(body, json!({"params": {"note": "it's"}, "reason": "-x"}));
@@ -281,7 +283,7 @@ async fn what_was_typed_into_a_form_is_what_can_be_copied() {
     let edit = format!("/failed/{id}/edit");
     // The secret masked, another customer.
     let form = "attempt=2&params=%7B%22api_token%22%3A+%22***%22%2C+%22customer%22%3A+8%7D&stay_failed=true&reason=typo";
-    let (words, body) = send(&edit, form, 200).await;
+    let (words, body) = send_form(&f, &edit, form).await;
     assert_eq!(words[3..5], ["--params", "@params.json"], "a mask is no secret: {words:?}");
     assert!(words.contains(&"--no-requeue".to_owned()), "{words:?}");
     let merge = json!({"customer": 8});
@@ -291,6 +293,40 @@ async fn what_was_typed_into_a_form_is_what_can_be_copied() {
     f.ask(&token, "POST", &format!("/failures/{id}/edit"), &body.to_string()).await.expect(200);
     let row = sexton_store::executions::find(f.console.store(), id.get()).await.unwrap().unwrap();
     assert_eq!(row.params, json!({"api_token": "hunter2", "customer": 8}));
+}
+
+#[tokio::test]
+async fn what_was_typed_into_the_form_of_a_bulk_is_what_can_be_copied() {
+    let f = Fixture::with_local_role(Some(Role::Admin)).await;
+    let token = f.token("ann", "operator").await;
+    f.console.failed().await;
+    f.console.trigger("shop.mail").await;
+    for (form, words, mut expected) in [
+        (
+            "/failed/bulk?kind=requeue&no_verify=true",
+            "failed requeue --all --no-verify --reason …",
+            json!({"kind": "requeue", "filter": {}, "all": true, "no_verify": true, "reason": "…"}),
+        ),
+        (
+            "/failed/bulk?kind=requeue&job=shop.charge&canary=+1&rate=9%2Fm+&no_verify=true&reason=it%27s",
+            "failed requeue --job shop.charge --canary 1 --rate 9/m --no-verify --reason it's",
+            json!({"kind": "requeue", "filter": {"job": "shop.charge"}, "canary": 1, "rate": "9/m", "no_verify": true, "reason": "it's"}),
+        ),
+        (
+            "/executions/bulk?kind=cancel&job=shop.mail&state=pending&rate=1%2Fs&reason=-x",
+            "executions cancel --job shop.mail --state pending --rate 1/s --reason=-x",
+            json!({"kind": "cancel", "filter": {"job": "shop.mail", "state": ["pending"]}, "rate": "1/s", "reason": "-x"}),
+        ),
+    ] {
+        let (path, typed) = form.split_once('?').unwrap();
+        let typed = format!("{typed}&as_command=true");
+        let (copied, body) = send_form(&f, path, &typed).await;
+        assert_eq!(copied.join(" "), words);
+        expected["previewed_at"] = body["previewed_at"].clone();
+        assert_eq!(body, expected);
+        assert_eq!(f.console.items(&["bulks", "list"]).await, json!([]), "nothing was done");
+        f.ask(&token, "POST", "/bulks:preview", &body.to_string()).await.expect(200);
+    }
 }
 
 #[tokio::test]

@@ -85,6 +85,7 @@ async fn a_bulk_that_would_take_more_than_was_counted_is_shown_again_with_what_w
     let preview = format!("/executions/bulk?{filter}");
     let page = expect(send(&f, &token, "GET", &preview, "").await);
     assert!(page.contains("<h1>Cancel 1 execution</h1>"), "{page}");
+    assert!(page.contains("If more match by then") && page.contains("numbers alone are compared"));
     let form = |page: &str| {
         let (count, previewed_at) = (hidden(page, "count"), hidden(page, "previewed_at"));
         format!("{filter}&count={count}&previewed_at={previewed_at}&rate=10%2Fm&reason=wrong+file")

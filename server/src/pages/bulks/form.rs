@@ -31,6 +31,8 @@ filtered_query! {
         previewed_at: Option<DateTime<Utc>>,
         /// How many executions the preview counted: the bulk is refused if it would take more.
         count: Option<u64>,
+        /// More match than the preview counted.
+        more: bool,
         /// How many first, as it was typed; the others follow only when all of these have succeeded.
         canary: Option<String>,
         /// How many per time, as in `10/m`.
@@ -40,6 +42,8 @@ filtered_query! {
         /// For the audit.
         #[serde(deserialize_with = "crate::api::reason")]
         reason: Option<String>,
+        /// Only show the command and the request.
+        as_command: bool,
     }
 }
 

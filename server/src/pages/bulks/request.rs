@@ -97,6 +97,24 @@ impl BulkPage<'_> {
             .collect()
     }
 
+    /// The reason that was typed, or what stands for one; `None`: it may be left out.
+    fn reason(&self) -> Option<&str> {
+        // The command line skips verify tasks for a reason alone.
+        let needs_reason = self.needs_reason() || self.skips_verify_tasks();
+        self.query.reason.as_deref().or(needs_reason.then_some(copy::REASON))
+    }
+
+    fn skips_verify_tasks(&self) -> bool {
+        self.is_requeue() && self.query.no_verify
+    }
+
+    /// Of the options, those that were typed, without the spaces around them.
+    fn typed(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let options = [("canary", &self.query.canary), ("rate", &self.query.rate)];
+        let options = options.into_iter();
+        options.filter_map(|(name, value)| Some((name, value.as_deref()?.trim())))
+    }
+
     fn command(&self) -> String {
         let group = if self.is_cancel() { "executions" } else { "failed" };
         let mut words = vec![group.to_owned(), self.kind.as_str().to_owned()];
@@ -111,8 +129,14 @@ impl BulkPage<'_> {
         if conditions.is_empty() {
             words.push("--all".to_owned());
         }
-        if self.needs_reason() {
-            words.extend(copy::option("reason", copy::REASON));
+        for (name, value) in self.typed() {
+            words.extend(copy::option(name, value));
+        }
+        if self.skips_verify_tasks() {
+            words.push("--no-verify".to_owned());
+        }
+        if let Some(reason) = self.reason() {
+            words.extend(copy::option("reason", reason));
         }
         copy::command_of(&words)
     }
@@ -137,8 +161,16 @@ impl BulkPage<'_> {
             "kind": self.kind.as_str(),
             "filter": filter,
             "previewed_at": self.counts.previewed_at,
-            "reason": copy::REASON,
+            "reason": self.query.reason.as_deref().unwrap_or(copy::REASON),
         });
+        for (name, value) in self.typed() {
+            // What is no number is refused by the API as well.
+            let number = value.parse::<u32>().ok().filter(|_| name == "canary");
+            body[name] = number.map_or_else(|| value.into(), Value::from);
+        }
+        if self.skips_verify_tasks() {
+            body["no_verify"] = true.into();
+        }
         if is_of_all {
             body["all"] = true.into();
         }
@@ -215,6 +247,9 @@ async fn create(
             return Ok((StatusCode::BAD_REQUEST, answer).into_response());
         }
     };
+    if query.as_command {
+        return page(visit, (query, list), Problems::default(), query.previewed_at).await;
+    }
     let store = visit.writes();
     let previewed = async {
         // An age such as 36h counts from the preview, so that the same executions are taken.
@@ -225,7 +260,7 @@ async fn create(
         query.preview(&store, kind, (now, query.previewed_at)).await
     };
     let preview = previewed.await.map_err(|error| visit.refuse(error))?;
-    if let Some(seen) = query.count.filter(|seen| preview.has_grown(*seen)) {
+    if let Some(seen) = query.count.filter(|seen| preview.has_grown(*seen, query.more)) {
         let mut problems = Problems::default();
         problems.push(format!(
             "Nothing was done: more match by now than the {seen} that you have seen. This page counts them anew."

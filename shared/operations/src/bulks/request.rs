@@ -186,11 +186,11 @@ impl BulkPreview {
         Err(Conflict::Other(text))
     }
 
-    /// Returns whether it selects more executions than its operator has seen, as far as a preview counts. It may select fewer: some have ended, or
-    /// somebody has acted on them.
+    /// Returns whether it selects more executions than its operator has seen, as far as a preview counts: this many, and whether there were more. It
+    /// may select fewer: some have ended, or somebody has acted on them.
     #[must_use]
-    pub const fn has_grown(&self, seen: u64) -> bool {
-        self.counts.count > seen
+    pub const fn has_grown(&self, seen: u64, has_more: bool) -> bool {
+        self.counts.count > seen || (self.counts.more && !has_more)
     }
 
     /// Refuses a bulk that has other executions than those who approved it have seen, as far as the number of each job shows, among the first 100,000.
@@ -387,3 +387,6 @@ pub async fn create_restore(
     };
     Ok(bulk::create(store, &new, actor.because(reason)).await?)
 }
+
+#[cfg(test)]
+mod tests;
