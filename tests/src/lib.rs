@@ -17,6 +17,7 @@
 //! - [`commit`] and [`reliability`] are for the records that long runs leave in the documents.
 //! - [`relaying`] takes the tickets that the relay would take.
 //! - [`retention`] removes old rows without the pruner's pauses.
+//! - [`routes`] are the routes of the console's pages.
 //! - [`soak`] is `make soak`: a steady load, and a verdict on what grows.
 //! - [`untested`] reports what a machine cannot test.
 //! - [`virtual_host`] gives a test a part of a RabbitMQ to set policies in.
@@ -41,6 +42,7 @@ pub mod proxy;
 pub mod relaying;
 pub mod reliability;
 pub mod retention;
+pub mod routes;
 pub mod simulation;
 pub use sexton_servers as servers;
 pub mod soak;

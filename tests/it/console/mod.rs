@@ -12,7 +12,6 @@ mod people;
 mod play;
 mod proxies;
 mod roles;
-pub(crate) mod routes;
 mod settings;
 mod slow_phone;
 mod stories;
@@ -20,6 +19,7 @@ mod work;
 
 use std::process::Stdio;
 
+pub(crate) use sexton_tests::routes;
 use tokio::process::Command;
 
 /// Set where a browser, and what else comes from npm, PyPI and Debian, must be had, so that no test passes without.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 use sqlx::PgPool;
 
 use super::Connection;
@@ -14,6 +15,7 @@ const PAGES: &str = "/ /upcoming /jobs /jobs?contains=job1 /jobs?deleted=true /j
     /executions?job=team.job0 /executions?param=customer%3D77 /failed /failed?discarded=true /failed?sort=oldest
     /failed?job=team.job0 /failed?error_class=exit_3 /failed?text=declined /failed?text=zanzibar /failed?label=team%3Drare
     /failed?param=order.id%3D7 /failed?since=36h /failed/groups /failed/groups?all=true /failed/bulk?kind=requeue&job=team.job0
+    /jobs:trigger?key=k /jobs:trigger?contains=job1&key=k
     /approvals /approvals?all=true /firings /firings?job=team.quarter /bulks /incidents /incidents?all=true
     /incidents?all=true&contains=job1 /monitors /monitors?contains=job1 /checks /checks?contains=backup-1 /channels /workers
     /workers?all=true /locks /locks?all=true /flows /flows?open=true /flows?name=order-1 /audit /audit?actor=operator-1
@@ -32,6 +34,8 @@ const EXAMINATIONS: [&str; 6] = [
     "/api/v1/lock-keys:check",
     "/api/v1/unknown-messages/{id}/body",
 ];
+/// Parameters without which a list of the API is refused.
+const NEEDED: [(&str, &str); 1] = [("/api/v1/jobs/{name}/firings", "since=36h")];
 /// A row of each part of the API, by what stands for it in an address.
 const ROWS: [(&str, &str); 11] = [
     ("approvals", "SELECT max(id)::text FROM sexton.approval_requests"),
@@ -57,8 +61,7 @@ const ROWS: [(&str, &str); 11] = [
     ("workers", "SELECT name FROM sexton.instances ORDER BY name LIMIT 1"),
 ];
 /// An instant in the middle of the job's firings, as it stands in an address.
-const BEFORE: &str =
-    "SELECT to_char((now() - interval '15 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
+const BEFORE: &str = "SELECT to_char((now() - interval '15 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
 const MEMBER: &str = "SELECT m.execution_id::text FROM sexton.flow_members m
     JOIN sexton.flows f ON f.id = m.flow_id ORDER BY f.created_at DESC LIMIT 1";
 
@@ -81,8 +84,7 @@ impl Addresses {
         for (part, query) in ROWS {
             rows.insert(part, one(pool, query).await?);
         }
-        let mut pages: Vec<String> = PAGES.split_whitespace().map(str::to_owned).collect();
-        pages.extend(pages_of_rows(&rows));
+        let mut pages = pages(&rows);
         pages.push(format!("/jobs/team.quarter?before={}", one(pool, BEFORE).await?));
         pages.push(format!("/executions/{}", one(pool, MEMBER).await?));
         let mut connection = Connection::open(address).await?;
@@ -100,6 +102,11 @@ impl Addresses {
 
 async fn one(pool: &PgPool, query: &'static str) -> Result<String> {
     sqlx::query_scalar(query).fetch_one(pool).await.context(query)
+}
+
+/// Every page that people visit, those of single rows included.
+fn pages(rows: &Rows) -> Vec<String> {
+    PAGES.split_whitespace().map(str::to_owned).chain(pages_of_rows(rows)).collect()
 }
 
 /// The pages of single rows.
@@ -120,14 +127,23 @@ fn pages_of_rows(rows: &Rows) -> Vec<String> {
 /// What the API lists and shows, by its description.
 async fn api(connection: &mut Connection, rows: &Rows) -> Result<Vec<String>> {
     let answer = connection.get("/api/v1/openapi.json").await?;
-    let description: serde_json::Value = serde_json::from_slice(&answer.body)?;
+    described(&serde_json::from_slice(&answer.body)?, rows)
+}
+
+/// What a description of the API lists and shows.
+fn described(description: &Value, rows: &Rows) -> Result<Vec<String>> {
     let paths = description["paths"].as_object().context("the description has paths")?;
     let read = paths.iter().filter(|(path, operations)| {
         operations["get"].is_object() && !EXAMINATIONS.contains(&path.as_str())
     });
     let mut found = Vec::new();
     for (path, _) in read {
-        found.push(with_row(path, rows)?);
+        let address = with_row(path, rows)?;
+        let needed = NEEDED.iter().find(|(route, _)| *route == path.as_str());
+        found.push(match needed {
+            Some((_, parameter)) => format!("{address}?{parameter}"),
+            None => address,
+        });
     }
     found.extend(VARIANTS.split_whitespace().map(str::to_owned));
     Ok(found)
@@ -145,7 +161,7 @@ fn with_row(path: &str, rows: &Rows) -> Result<String> {
 /// The address of the page behind this one, if it is a list that has one.
 fn next(path: &str, body: &str) -> Option<String> {
     if path.starts_with("/api/") {
-        let answer: serde_json::Value = serde_json::from_str(body).ok()?;
+        let answer: Value = serde_json::from_str(body).ok()?;
         let cursor = answer["next_cursor"].as_str()?;
         let mark = if path.contains('?') { '&' } else { '?' };
         return Some(format!("{path}{mark}cursor={cursor}"));
@@ -157,7 +173,62 @@ fn next(path: &str, body: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use sexton_tests::routes::routes;
+
     use super::*;
+
+    const DESCRIPTION: &str = include_str!("../../../../../server/openapi.json");
+    /// Routes that are not measured, each with the reason.
+    const UNMEASURED: [(&str, &str); 7] = [
+        ("/assets/{name}", "a file that a browser keeps"),
+        ("/events", "a stream without an end, which is measured with the open pages"),
+        ("/log-in", "it reads no rows"),
+        ("/log-in/oidc", "it leads to an identity provider"),
+        ("/log-in/oidc/callback", "it comes from an identity provider"),
+        ("/pools", "it leads to the workers"),
+        ("/set-up", "it is gone once there is an account"),
+    ];
+
+    /// A row of each part.
+    fn rows() -> Rows {
+        ROWS.iter().map(|(part, _)| (*part, "x".to_owned())).collect()
+    }
+
+    /// The route of an address: of those that fit, the one with the fewest parameters.
+    fn route_of<'a>(routes: &'a [String], address: &str) -> &'a str {
+        let path = address.split('?').next().unwrap();
+        let fits = |route: &&String| {
+            let (route, path) = (route.split('/'), path.split('/'));
+            let is_segment = |(route, it): (&str, &str)| route == it || route.starts_with('{');
+            route.clone().count() == path.clone().count() && route.zip(path).all(is_segment)
+        };
+        let found = routes.iter().filter(fits).min_by_key(|route| route.matches('{').count());
+        found.unwrap_or_else(|| panic!("{address} has no route"))
+    }
+
+    #[test]
+    fn every_page_is_measured_or_has_a_reason_why_not() {
+        let (routes, pages) = (routes("get"), pages(&rows()));
+        let measured: BTreeSet<&str> = pages.iter().map(|page| route_of(&routes, page)).collect();
+        let others: BTreeSet<&str> = UNMEASURED.iter().map(|(route, _)| *route).collect();
+        assert!(measured.is_disjoint(&others), "{measured:?}");
+        let all: BTreeSet<&str> = measured.union(&others).copied().collect();
+        assert_eq!(all, routes.iter().map(String::as_str).collect());
+    }
+
+    #[test]
+    fn every_list_of_the_api_is_measured_with_what_it_needs() {
+        let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
+        let found = described(&description, &rows()).unwrap();
+        assert!(found.contains(&"/api/v1/jobs/x/firings?since=36h".to_owned()), "{found:?}");
+        let operations = description["paths"].as_object().unwrap();
+        let variants = VARIANTS.split_whitespace().filter_map(|address| address.split('?').next());
+        for route in variants.chain(EXAMINATIONS).chain(NEEDED.map(|(route, _)| route)) {
+            assert!(operations[route]["get"].is_object(), "{route} is gone");
+        }
+    }
 
     #[test]
     fn a_parameter_of_the_api_becomes_a_row_of_its_part() {

@@ -1,6 +1,10 @@
 //! The routes of the pages, as their source has them.
 
-use crate::docs::{files, text};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// A route whose path is a constant.
 struct ConstantPath {
@@ -33,9 +37,31 @@ impl ConstantPath {
     fn find(expression: &str) -> Option<&'static str> {
         let found = CONSTANT_PATHS.iter().find(|it| it.name == expression)?;
         let declared = format!("PATH: &str = \"{}\"", found.path);
-        assert!(text(found.file).contains(&declared), "{} has another path now", found.name);
+        let source = text(&Path::new(ROOT).join(found.file));
+        assert!(source.contains(&declared), "{} has another path now", found.name);
         Some(found.path)
     }
+}
+
+/// The text of a file of the repository.
+fn text(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// All sources in a folder, and in those below.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.unwrap_or_else(|error| panic!("{}: {error}", folder.display())).path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// The arguments of a call: what stands before its closing parenthesis.
@@ -58,12 +84,14 @@ fn arguments(call: &str) -> &str {
 ///
 /// # Panics
 ///
-/// A route has a path that is neither a literal nor among [`CONSTANT_PATHS`], or answers neither method.
-pub(crate) fn routes(method: &str) -> Vec<String> {
+/// A route has a path that is neither a literal nor a constant that is listed here, or answers neither method.
+pub fn routes(method: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for file in files(".rs").iter().filter(|file| file.starts_with("server/src/pages")) {
-        for route in text(file).split(".route(").skip(1) {
-            let (path, handlers) = arguments(route).split_once(',').unwrap();
+    for file in sources(&Path::new(ROOT).join("server/src/pages")) {
+        for route in text(&file).split(".route(").skip(1) {
+            let Some((path, handlers)) = arguments(route).split_once(',') else {
+                panic!("{}: a route without handlers: {route}", file.display())
+            };
             let path = path.trim();
             let literal = path.strip_prefix('"').and_then(|path| path.strip_suffix('"'));
             let known = literal.or_else(|| ConstantPath::find(path));
