@@ -102,7 +102,7 @@ CREATE CONSTRAINT TRIGGER jobs_reach_only_scope AFTER INSERT OR UPDATE OF flow, 
 
 -- With which scope a bulk or a request was made: those of the scope may end it, whatever becomes of its jobs. Names are given again.
 ALTER TABLE sexton.bulks ADD COLUMN only_jobs text DEFAULT nullif(current_setting('sexton.only_jobs', true), '');
-COMMENT ON COLUMN sexton.bulks.only_jobs IS 'The jobs to which the one who made it, or approved it last, was restricted; null: to none.';
+COMMENT ON COLUMN sexton.bulks.only_jobs IS 'The jobs to which the one who made it was restricted; if it waited for approvals, the one who requested it, and otherwise the one whose approval carried it out; null: to none.';
 ALTER TABLE sexton.approval_requests ADD COLUMN only_jobs text DEFAULT nullif(current_setting('sexton.only_jobs', true), '');
 COMMENT ON COLUMN sexton.approval_requests.only_jobs IS 'The jobs to which the one who requested it was restricted; null: to none.';
 
