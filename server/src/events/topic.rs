@@ -13,8 +13,10 @@ pub enum Topic {
     Failures,
     /// `executions`: the newest executions.
     Executions,
-    /// `actions`: what people do.
+    /// `actions`: what people do, and what programs enqueue over the API.
     Actions,
+    /// `decisions`: what people do, without what is enqueued.
+    Decisions,
     /// `incidents`
     Incidents,
     /// `bulks`
@@ -32,6 +34,7 @@ impl Topic {
             "failures" => Self::Failures,
             "executions" => Self::Executions,
             "actions" => Self::Actions,
+            "decisions" => Self::Decisions,
             "incidents" => Self::Incidents,
             "bulks" => Self::Bulks,
             "time" => Self::Time,
@@ -45,6 +48,7 @@ impl Topic {
             Self::Failures => before.failures != after.failures,
             Self::Executions => before.executions != after.executions,
             Self::Actions => before.actions != after.actions,
+            Self::Decisions => before.decisions != after.decisions,
             Self::Incidents => before.incidents != after.incidents,
             Self::Bulks => before.bulks != after.bulks,
             Self::Time => false,
@@ -67,8 +71,7 @@ pub fn parse_topics(text: &str) -> Result<Vec<Topic>, String> {
         ));
     }
     let parse = |word: &&str| {
-        let known =
-            "failures, executions, actions, incidents, bulks, time, or execution: and an id";
+        let known = "failures, executions, actions, decisions, incidents, bulks, time, or execution: and an id";
         Topic::parse(word).ok_or_else(|| format!("{word:?} is no topic; write {known}"))
     };
     words.iter().map(parse).collect()
@@ -86,6 +89,18 @@ mod tests {
         assert!(parse_topics("failure").unwrap_err().contains("\"failure\" is no topic"));
         assert!(parse_topics("").is_err());
         assert!(parse_topics(&["time"; 11].join(",")).unwrap_err().contains("11 topics"));
+    }
+
+    #[test]
+    fn what_is_enqueued_is_an_action_and_no_decision() {
+        let reading = |actions: &str| Changes { actions: actions.to_owned(), ..Changes::default() };
+        let (before, after) = (reading("1"), reading("2"));
+        assert!(Topic::Actions.has_changed(&before, &after));
+        for word in ["decisions", "failures"] {
+            assert!(!Topic::parse(word).unwrap().has_changed(&before, &after), "{word}");
+        }
+        let after = Changes { decisions: "2".to_owned(), ..before.clone() };
+        assert!(Topic::Decisions.has_changed(&before, &after));
     }
 
     #[test]

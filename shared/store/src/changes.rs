@@ -16,8 +16,10 @@ pub struct Changes {
     pub failures: String,
     /// Of the newest executions.
     pub executions: String,
-    /// Of what people did to jobs and everything else.
+    /// Of what people did to jobs and everything else, and what programs enqueued over the API.
     pub actions: String,
+    /// Of these without what was enqueued, of which there may be a hundred in a second.
+    pub decisions: String,
     /// Of incidents.
     pub incidents: String,
     /// Of bulks.
@@ -35,33 +37,7 @@ pub struct Changes {
 ///
 /// Those of the database.
 pub async fn read(store: &Store, executions: &[Uuid]) -> Result<Changes, StoreError> {
-    let row = sqlx::query!(
-        r#"-- changes
-        WITH actions AS MATERIALIZED (
-            SELECT md5(coalesce(string_agg(id::text, ','), '')) AS digest
-            FROM (SELECT id FROM sexton.operator_actions ORDER BY id DESC LIMIT 50) newest
-        )
-        SELECT actions.digest AS "actions!",
-               actions.digest || (
-                   SELECT md5(coalesce(string_agg(execution_id::text || failed_at::text || coalesce(fingerprint, ''), ','), ''))
-                   FROM (SELECT execution_id, failed_at, fingerprint FROM sexton.failures WHERE NOT discarded
-                         ORDER BY failed_at DESC, execution_id DESC LIMIT 50) newest) AS "failures!",
-               (SELECT md5(coalesce(string_agg(id::text || state || rev, ','), ''))
-                FROM (SELECT id, state, rev FROM sexton.executions ORDER BY id DESC LIMIT 50) newest) AS "executions!",
-               (SELECT md5(coalesce(string_agg(id::text || changed_at::text, ','), ''))
-                FROM (SELECT id, changed_at FROM sexton.incidents ORDER BY opened_at DESC, id DESC LIMIT 50) newest)
-               || (SELECT md5(coalesce(string_agg(id::text || changed_at::text, ','), ''))
-                   FROM (SELECT id, changed_at FROM sexton.incidents WHERE state <> 'resolved'
-                         ORDER BY subject_kind, subject LIMIT 500) unresolved) AS "incidents!",
-               (SELECT md5(coalesce(string_agg(newest::text, ','), ''))
-                FROM (SELECT * FROM sexton.bulks ORDER BY id DESC LIMIT 20) newest)
-               || (SELECT md5(coalesce(string_agg(active::text, ','), ''))
-                   FROM (SELECT * FROM sexton.bulks WHERE state IN ('preparing', 'running')
-                         ORDER BY id LIMIT 100) active) AS "bulks!"
-        FROM actions"#
-    )
-    .fetch_one(store.with_timeout())
-    .await?;
+    let row = sqlx::query_file!("src/changes.sql").fetch_one(store.with_timeout()).await?;
     let of_execution = if executions.is_empty() {
         HashMap::new()
     } else {
@@ -87,6 +63,7 @@ pub async fn read(store: &Store, executions: &[Uuid]) -> Result<Changes, StoreEr
         failures: row.failures,
         executions: row.executions,
         actions: row.actions,
+        decisions: row.decisions,
         incidents: row.incidents,
         bulks: row.bulks,
         of_execution,

@@ -57,7 +57,7 @@ pub(super) async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
 }
 
 /// Inserts `rows` rows of a job with a statement that takes the first and the last number.
-async fn insert(db: &TestDatabase, statement: &str, job: Uuid, rows: i64) {
+pub(super) async fn insert(db: &TestDatabase, statement: &str, job: Uuid, rows: i64) {
     for first in (1..=rows).step_by(SET_UP_ROWS) {
         let query = sqlx::query(AssertSqlSafe(statement.to_owned())).bind(job).bind(first);
         query.bind(first + SET_UP_ROWS as i64 - 1).execute(db.pool()).await.unwrap();

@@ -146,21 +146,13 @@ pub async fn list_by_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAc
     .await?)
 }
 
-/// Returns the actions on a job (not on its executions), newest first.
+/// Returns the actions on a job, newest first: neither those on its executions, nor what was enqueued.
 pub async fn list_by_job(
     store: &Store,
     id: Uuid,
     limit: i64,
 ) -> Result<Vec<OperatorAction>, StoreError> {
-    Ok(sqlx::query_as!(
-        OperatorAction,
-        "-- actions_of_job
-        SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
-               host(from_address) AS from_address, bulk_id
-        FROM sexton.operator_actions WHERE job_id = $1 AND execution_id IS NULL ORDER BY id DESC LIMIT $2",
-        id,
-        limit
-    )
-    .fetch_all(store.with_timeout())
-    .await?)
+    Ok(sqlx::query_file_as!(OperatorAction, "src/operator/actions_of_job.sql", id, limit)
+        .fetch_all(store.with_timeout())
+        .await?)
 }

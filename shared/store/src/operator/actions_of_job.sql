@@ -1,0 +1,5 @@
+-- actions_of_job
+-- By operator_actions_of_job, whose condition this has: nearly all actions of a job may be on its executions, or enqueue some.
+SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
+       host(from_address) AS from_address, bulk_id
+FROM sexton.operator_actions WHERE job_id = $1 AND execution_id IS NULL AND action <> 'enqueue' ORDER BY id DESC LIMIT $2
