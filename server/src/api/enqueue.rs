@@ -143,7 +143,7 @@ pub struct EnqueuedEach {
     known: usize,
 }
 
-/// Enqueues an execution of a job for each of many keys: all of them or, on any problem, none. The audit records each that is made or changed.
+/// Enqueues an execution of a job for each of many keys: all of them or, on any problem, none. The audit records them in one row.
 ///
 /// Send it again after 503: each key is enqueued once.
 #[utoipa::path(post, path = "/jobs/{name}/enqueue-each", tag = "jobs", operation_id = "enqueue_each",

@@ -91,7 +91,7 @@ pub async fn enqueue_as(
     let answer = answer_of(ANSWER_TIMEOUT, CLIENT.enqueue(tx.connection(), enqueue)).await?;
     match answer {
         Ok(enqueued) => {
-            tx.commit(&[enqueued_id(&enqueued)], actor.because(None)).await?;
+            tx.commit(enqueued_id(&enqueued), actor.because(None)).await?;
             Ok(enqueued)
         }
         Err(error) => {
@@ -105,7 +105,8 @@ fn enqueued_id(enqueued: &Enqueued) -> EnqueuedId {
     EnqueuedId { id: enqueued.execution_id, created: enqueued.created }
 }
 
-/// Enqueues executions of one job in one transaction, at most [`MAX_BATCH`], in which the audit names the caller. Returns how many are new.
+/// Enqueues executions of one job in one transaction, at most [`MAX_BATCH`], which the audit records in one row with the caller. Returns how
+/// many are new.
 ///
 /// # Errors
 ///
@@ -126,7 +127,7 @@ pub async fn enqueue_many_as(
     match answer {
         Ok(answers) => {
             let ids: Vec<EnqueuedId> = answers.iter().map(enqueued_id).collect();
-            tx.commit(&ids, actor.because(None)).await?;
+            tx.commit_each(&ids, actor.because(None)).await?;
             Ok(ids.iter().filter(|one| one.created).count())
         }
         Err(Error::InvalidArgument(refusal) | Error::InvalidParams(refusal)) => {

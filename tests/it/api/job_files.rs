@@ -74,9 +74,9 @@ async fn an_execution_is_enqueued_once_for_each_key_and_its_output_shown() {
     let f = Fixture::new().await;
     let token = f.token("shop", "operator").await;
     let enqueue = async |body: Value| f.ask(&token, "POST", "/enqueue", &body.to_string()).await;
-    let order = json!({"job": "shop.charge", "params": {"customer": 7}, "key": "order-7", "unique_for": "1h", "labels": {"team": "a"}});
+    let mut order = json!({"job": "shop.charge", "params": {"customer": 7}, "key": "order-7", "unique_for": "1h", "labels": {"team": "a"}});
     let (first, again) =
-        (enqueue(order.clone()).await.expect(200), enqueue(order).await.expect(200));
+        (enqueue(order.clone()).await.expect(200), enqueue(order.clone()).await.expect(200));
     assert_eq!((&first["created"], &again["created"]), (&json!(true), &json!(false)));
     assert_eq!(first["execution_id"], again["execution_id"]);
     let later = enqueue(json!({"job": "shop.charge", "delay_s": 3600})).await.expect(200);
@@ -85,6 +85,14 @@ async fn an_execution_is_enqueued_once_for_each_key_and_its_output_shown() {
     // The known key changes nothing.
     assert_eq!((&entry["actor"], count), (&json!("token shop"), 2));
     assert_eq!(entry["execution_id"], later["execution_id"], "{entry}");
+    let replacing = json!({"if_exists": "replace", "params": {"customer": 8}});
+    order.as_object_mut().unwrap().extend(replacing.as_object().unwrap().clone());
+    let replaced = enqueue(order).await.expect(200);
+    assert_eq!(replaced["created"], json!(false));
+    let (entry, count) = f.audited("enqueue").await;
+    assert_eq!((&entry["execution_id"], count), (&first["execution_id"], 3));
+    let after = &entry["after"];
+    assert_eq!((&after["created"], &after["state"]), (&json!(false), &json!("pending")));
     for (body, pointer) in [
         (json!({"job": "shop.charge", "unique_for": "1h"}), "/unique_for"),
         (json!({"job": "shop.charge", "key": "a", "unique_for": "soon"}), "/unique_for"),
