@@ -18,7 +18,7 @@ pub struct Changes {
     pub executions: String,
     /// Of what people did to jobs and everything else, and what programs enqueued over the API.
     pub actions: String,
-    /// Of these without what was enqueued, of which there may be a hundred in a second.
+    /// Of these without enqueues, of which there may be hundreds in a second.
     pub decisions: String,
     /// Of incidents.
     pub incidents: String,

@@ -77,7 +77,7 @@ pub struct JobDetails {
     pub last_heartbeat: Option<LastHeartbeat>,
     /// The latest gaps.
     pub gaps: Vec<Gap>,
-    /// Operators' latest actions on it.
+    /// Operators' latest actions on it, without enqueues.
     #[serde(rename = "operator_actions")]
     pub actions: Vec<OperatorAction>,
 }
