@@ -4,8 +4,12 @@ use axum::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sexton_model::state::State;
-use sexton_operations::jobs::trigger_jobs::{JobTrigger, MAX_JOBS, trigger_all};
+use sexton_operations::error::OperationError;
+use sexton_operations::jobs::trigger_jobs::{
+    JobOutcome, JobTrigger, MAX_JOBS, MAX_JOBS_WITHOUT_KEY, TIME_LIMIT, trigger_all,
+};
 use sexton_operations::jobs::trigger_many::{TriggerItemRequest, TriggerLines};
+use tokio::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -21,7 +25,7 @@ pub struct TriggerJobs {
     /// The jobs' names, at most 1,000.
     #[schema(min_items = 1, max_items = 1_000)]
     jobs: Vec<String>,
-    /// The caller's own key, for each of the jobs: what is sent twice with one key runs once.
+    /// The caller's own key, for each of the jobs: what is sent twice with one key runs once. Needed for more than 100 jobs.
     key: Option<String>,
     /// Reason, recorded in the audit.
     #[serde(default, deserialize_with = "super::reason")]
@@ -40,17 +44,73 @@ pub struct TriggeredJobs {
 pub struct TriggeredJob {
     /// The job's name.
     job: String,
-    /// Its execution; absent: it was refused.
+    /// What became of it.
+    outcome: TriggerOutcome,
+    /// Its execution; absent: it has none, or nobody knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<Uuid>,
-    /// Whether this request made the execution; otherwise its key was known.
+    /// Whether this request made the execution.
     created: bool,
     /// The execution's state.
+    #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
-    /// Why it was refused.
+    /// Why it was refused, or why nobody knows what became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
 }
 
+/// What became of a job of a trigger. Send one that is `unknown` or `not_tried` again with the same key; without one, look first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TriggerOutcome {
+    /// This request made its execution.
+    Created,
+    /// The key has its execution already.
+    Known,
+    /// It was refused.
+    Refused,
+    /// The database did not answer. Send it again with the same key; without one, look first.
+    Unknown,
+    /// The time was up, or the database did not answer for a job before it. Send it again with the same key.
+    NotTried,
+}
+
+impl From<JobTrigger> for TriggeredJob {
+    fn from(JobTrigger { job, outcome }: JobTrigger) -> Self {
+        let without = |outcome, problem: Option<Problem>| (outcome, None, None, problem);
+        let (outcome, execution_id, state, problem) = match outcome {
+            JobOutcome::Done(done) => {
+                let outcome =
+                    if done.created { TriggerOutcome::Created } else { TriggerOutcome::Known };
+                (outcome, Some(done.id.get()), Some(done.state), None)
+            }
+            JobOutcome::Refused(error) => without(TriggerOutcome::Refused, Some(error.into())),
+            JobOutcome::Unknown(error) => without(TriggerOutcome::Unknown, Some(error.into())),
+            JobOutcome::NotTried => without(TriggerOutcome::NotTried, None),
+        };
+        let created = outcome == TriggerOutcome::Created;
+        Self { job, outcome, execution_id, created, state, problem }
+    }
+}
+
+/// Triggers jobs, with a key and a reason. A client who leaves does not end it.
+pub(crate) async fn trigger_jobs_by(
+    allowed: &Allowed<Operator>,
+    jobs: Vec<String>,
+    (key, reason): (Option<String>, Option<String>),
+) -> Result<Vec<JobTrigger>, OperationError> {
+    let (store, actor) = (allowed.writes(), allowed.actor().clone());
+    let deadline = Instant::now() + TIME_LIMIT;
+    let work = async move {
+        let options = (key.as_deref(), reason.as_deref());
+        trigger_all(&store, jobs, options, &actor, deadline).await
+    };
+    allowed.begin(work).await.map_err(|error| OperationError::Failed(error.to_string()))?
+}
+
 /// Runs several jobs now, each with its own params, each by itself: one that is refused keeps no other from running.
+///
+/// After 15 seconds, or when the database does not answer, it tries no other: the answer says which these are. Send them again with the same key.
 #[utoipa::path(post, path = "/jobs:trigger", tag = "jobs", operation_id = "trigger_jobs", extensions(("x-role" = json!("operator"))),
     request_body = TriggerJobs,
     responses((status = 200, description = "What became of each.", body = TriggeredJobs)))]
@@ -63,6 +123,12 @@ pub async fn trigger_jobs(
         return Err(problem_of_field("/jobs", &detail));
     }
     let mut places = Vec::new();
+    if key.is_none() && jobs.len() > MAX_JOBS_WITHOUT_KEY {
+        let detail = format!(
+            "is needed for more than {MAX_JOBS_WITHOUT_KEY} jobs: those that are not tried in time are sent again with it"
+        );
+        places.push(ProblemPlace::at("/key", detail));
+    }
     for (index, name) in jobs.iter().enumerate() {
         if jobs[..index].contains(name) {
             places.push(ProblemPlace::at(format!("/jobs/{index}"), "is there twice"));
@@ -71,23 +137,9 @@ pub async fn trigger_jobs(
     if !places.is_empty() {
         return Err(Problem::several(places));
     }
-    let options = (key.as_deref(), reason.as_deref());
-    let done = trigger_all(&allowed.writes(), jobs, options, allowed.actor()).await;
+    let done = trigger_jobs_by(&allowed, jobs, (key, reason)).await;
     let done = done.map_err(|error| Problem::from(error).in_body(&[]))?;
-    let item = |JobTrigger { job, result }| match result {
-        Ok(done) => TriggeredJob {
-            job,
-            execution_id: Some(done.id.get()),
-            created: done.created,
-            state: Some(done.state),
-            problem: None,
-        },
-        Err(error) => {
-            let problem = Some(error.into());
-            TriggeredJob { job, execution_id: None, created: false, state: None, problem }
-        }
-    };
-    Ok(Json(TriggeredJobs { items: done.into_iter().map(item).collect() }))
+    Ok(Json(TriggeredJobs { items: done.into_iter().map(TriggeredJob::from).collect() }))
 }
 
 /// An execution of many.

@@ -46,7 +46,7 @@ pub use apply::{
     Applied, Apply, ApplyError, ChangedJob, ExpectedJob, MAX_APPLIED_JOBS, apply, apply_expecting,
 };
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
-pub use names::{list_names, list_of_executions};
+pub use names::{SelectedJob, list_names, list_of_executions, list_selected};
 pub use pause::{PauseError, Resumed, pause, resume};
 pub use revisions::{JobRevision, list_revisions};
 pub use upcoming::list_upcoming;

@@ -195,7 +195,7 @@ async fn pages(f: &Fixture) -> Vec<String> {
         /jobs/billing.invoices/backfill?since=70d&rate=10/m&overlap=true
         /firings /executions /failed /failed/groups /bulks /bulks/1 /bulks/2 /approvals /approvals/1 /incidents /monitors /checks
         /checks/backup /checks/paused /channels /workers /audit /flows /locks /settings /settings/tokens /settings/accounts?all=true /me
-        /jobs:trigger /jobs:trigger?contains=shop.&status=active /failed/bulk?kind=requeue /failed/bulk?kind=discard&muted=true /failed/bulk?kind=restore
+        /jobs:trigger?key=a /jobs:trigger?contains=shop.&status=active&key=-b /failed/bulk?kind=requeue /failed/bulk?kind=discard&muted=true /failed/bulk?kind=restore
         /executions/bulk?kind=cancel /executions/bulk?kind=cancel&job=shop.charge&state=pending
         /failed/bulk?kind=discard&job_prefix=shop.&param=customer%3D4891&since=2d&text=card";
     let of_rows = [

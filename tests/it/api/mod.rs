@@ -34,6 +34,7 @@ mod set_up;
 mod slow;
 mod tiles;
 mod tokens;
+mod trigger_all;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

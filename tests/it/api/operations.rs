@@ -127,6 +127,7 @@ async fn many_are_triggered_each_once_and_one_that_is_refused_keeps_no_other_fro
     assert_eq!(done["items"][1]["problem"]["code"], "not_found");
     let again = post("/jobs:trigger", request).await.expect(200);
     assert_eq!(again["items"][0]["created"], false);
+    assert_eq!(again["items"][0]["outcome"], "known");
     assert_eq!(again["items"][0]["execution_id"], done["items"][0]["execution_id"]);
     let twice = post("/jobs:trigger", json!({"jobs": ["a", "a"]})).await.expect(400);
     assert_eq!(twice["errors"][0]["pointer"], "/jobs/1");

@@ -5,7 +5,13 @@ use url::form_urlencoded::byte_serialize;
 
 use super::Fixture;
 
-async fn send(f: &Fixture, token: &str, method: &str, path: &str, form: &str) -> (u16, String) {
+pub(super) async fn send(
+    f: &Fixture,
+    token: &str,
+    method: &str,
+    path: &str,
+    form: &str,
+) -> (u16, String) {
     let authorization = format!("Authorization: Bearer {token}");
     let headers = ["Host: localhost", "Sec-Fetch-Site: same-origin", &authorization];
     let answer = f.send_to(method, path, &headers, form).await;
@@ -14,7 +20,7 @@ async fn send(f: &Fixture, token: &str, method: &str, path: &str, form: &str) ->
 
 /// A page, with its ampersands as people read them.
 #[track_caller]
-fn expect((status, page): (u16, String)) -> String {
+pub(super) fn expect((status, page): (u16, String)) -> String {
     assert_eq!(status, 200, "{page}");
     page.replace("&#38;", "&").replace("&amp;", "&")
 }
@@ -28,7 +34,7 @@ fn hidden(page: &str, name: &str) -> String {
 }
 
 /// The fields with problems beside them.
-fn fields_with_problems(page: &str) -> Vec<&str> {
+pub(super) fn fields_with_problems(page: &str) -> Vec<&str> {
     let described = page.split("aria-invalid=\"true\" aria-describedby=\"").skip(1);
     described.map(|rest| rest.split("-problems\"").next().unwrap()).collect()
 }
@@ -230,64 +236,4 @@ async fn the_list_of_jobs_shows_what_their_last_executions_say() {
     let empty = r#"<td class="number">–</td>"#;
     assert!(!charge.contains(empty), "{charge}");
     assert!(!mail.contains("<svg") && mail.matches(empty).count() == 2, "{mail}");
-}
-
-/// The value of a hidden or other field of a page.
-fn field<'a>(page: &'a str, name: &str) -> &'a str {
-    let begin = format!("name=\"{name}\"");
-    let (_, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {name}: {page}"));
-    let (_, rest) = rest.split_once("value=\"").unwrap();
-    rest.split('"').next().unwrap()
-}
-
-#[tokio::test]
-async fn all_jobs_of_a_filter_are_triggered_once_after_a_preview() {
-    let f = Fixture::new().await;
-    let token = f.token("ann", "operator").await;
-    let pause = ["jobs", "pause", "shop.mail", "--reason", "x"];
-    f.console.run(&pause).await.expect(0);
-    let listed = expect(send(&f, &token, "GET", "/jobs?contains=shop.&limit=1", "").await);
-    assert!(listed.contains(r#"href="/jobs:trigger?contains=shop.""#), "{listed}");
-    let watch = f.token("watch", "viewer").await;
-    let watched = expect(send(&f, &watch, "GET", "/jobs", "").await);
-    assert!(!watched.contains("/jobs:trigger") && watched.contains("needs the role operator"));
-
-    let page = expect(send(&f, &token, "GET", "/jobs:trigger?contains=shop.", "").await);
-    assert!(page.contains("<h1>Trigger 2 jobs</h1>") && page.contains("1 of them; they run"));
-    let (count, key) = (field(&page, "count"), field(&page, "key"));
-    assert!(key.starts_with("console-"), "{page}");
-    let form = format!("contains=shop.&count={count}&key={key}&reason=late");
-    let executions = async || {
-        let rows = f.console.items(&["executions", "list"]).await;
-        let rows = rows.as_array().unwrap().iter();
-        let mut rows: Vec<(String, String)> = rows
-            .map(|row| {
-                let text = |column: &str| row[column].as_str().unwrap().to_owned();
-                (text("job_name"), text("execution_key"))
-            })
-            .collect();
-        rows.sort();
-        rows
-    };
-    let expected = ["shop.charge", "shop.mail"].map(|job| (job.to_owned(), key.to_owned()));
-    let done = expect(send(&f, &token, "POST", "/jobs:trigger", &form).await);
-    assert!(done.contains("2 of 2 jobs were triggered."), "{done}");
-    assert_eq!(executions().await, expected);
-    let again = expect(send(&f, &token, "POST", "/jobs:trigger", &form).await);
-    assert!(again.contains("0 of 2 jobs were triggered."), "{again}");
-    assert_eq!(executions().await, expected);
-    let audit = f.console.items(&["audit", "list", "--action", "trigger"]).await;
-    let actors: Vec<_> = audit.as_array().unwrap().iter().map(|row| &row["actor"]).collect();
-    assert_eq!(actors, [&json!("token ann"), &json!("token ann")], "{audit}");
-
-    // More jobs than were seen, a key that is none, and a form that nobody has previewed.
-    let other = format!("count={count}&key=other");
-    let (status, refused) = send(&f, &token, "POST", "/jobs:trigger", &other).await;
-    assert!(status == 409 && refused.contains("3 jobs match by now, not 2"), "{refused}");
-    let long = format!("contains=shop.&count=2&key={}", "k".repeat(300));
-    let (status, refused) = send(&f, &token, "POST", "/jobs:trigger", &long).await;
-    assert!(status == 400 && refused.contains("more than"), "{refused}");
-    let blind = expect(send(&f, &token, "POST", "/jobs:trigger", "contains=shop.").await);
-    assert!(blind.contains("<h1>Trigger 2 jobs</h1>"), "{blind}");
-    assert_eq!(executions().await, expected);
 }

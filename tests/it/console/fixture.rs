@@ -23,8 +23,8 @@ const PAGES: &str = "
     /jobs /jobs?contains=nothing
     /jobs /jobs?label=team=billing
     /jobs /jobs?deleted=true
-    /jobs:trigger /jobs:trigger
-    /jobs:trigger /jobs:trigger?contains=nothing
+    /jobs:trigger /jobs:trigger?key=console-1
+    /jobs:trigger /jobs:trigger?contains=nothing&key=console-1
     /jobs/{name} /jobs/shop.charge
     /jobs/{name} /jobs/shop.mail
     /jobs/{name} /jobs/billing.invoices

@@ -2,18 +2,19 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 use serde_json::json;
 use sexton_operations::error::OperationError;
 use sexton_operations::jobs::trigger_jobs::{
-    JobTrigger, MAX_JOBS, SelectedJobs, select, trigger_all,
+    JobOutcome, JobTrigger, MAX_JOBS, SelectedJobs, select,
 };
 use uuid::Uuid;
 
 use super::list::read_filter;
 use crate::access::Operator;
 use crate::api::jobs::JobStatus;
+use crate::api::trigger_many::trigger_jobs_by;
 use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
@@ -36,8 +37,10 @@ pub(super) struct TriggerManyForm {
     status: Option<JobStatus>,
     /// Only those with this label. May be repeated.
     label: Vec<String>,
-    /// How many the preview had.
-    count: Option<usize>,
+    /// Which jobs the preview had: the digest of their names.
+    seen: Option<String>,
+    /// The first of these that is tried; those before it have their executions, or were refused.
+    from: Option<String>,
     /// The key of each execution: what is sent twice with one key runs once.
     key: Option<String>,
     #[serde(deserialize_with = "crate::api::reason")]
@@ -68,9 +71,14 @@ struct Row {
 #[template(path = "jobs/triggered_many.html")]
 struct TriggeredManyPage {
     frame: Frame,
+    form: TriggerManyForm,
     rows: Vec<Row>,
     created: usize,
     refused: usize,
+    unknown: usize,
+    not_tried: usize,
+    /// Where a repetition begins; `None`: nothing is left.
+    rest: Option<usize>,
 }
 
 impl TriggerManyForm {
@@ -85,6 +93,31 @@ impl TriggerManyForm {
         contains.into_iter().chain(status.map(|word| ("status", word))).chain(labels).collect()
     }
 
+    /// What is missing of a form that a page has shown: without it, nobody has seen the jobs, or what is sent twice runs twice.
+    fn missing(&self) -> Problems {
+        let mut problems = Problems::default();
+        if self.key.is_none() {
+            problems.push_of("key", "key is missing: write one, or take the new one of this page");
+        }
+        if self.seen.is_none() {
+            problems.push("nobody has looked at the jobs: here they are");
+        }
+        problems
+    }
+
+    /// The command of a job; those of the others differ in the name alone.
+    fn command(&self, job: &str, key: &str) -> String {
+        let mut words = vec!["jobs".to_owned(), "trigger".to_owned(), job.to_owned()];
+        words.extend(copy::option("key", key));
+        words.extend(copy::option("reason", self.reason()));
+        copy::command_of(&words)
+    }
+
+    fn request(&self, jobs: &[&str], key: &str) -> String {
+        let body = json!({"jobs": jobs, "key": key, "reason": self.reason()});
+        copy::request("POST", "/jobs:trigger", &body)
+    }
+
     fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or(copy::REASON)
     }
@@ -92,6 +125,17 @@ impl TriggerManyForm {
     async fn select(&self, visit: &Visit<Operator>) -> Result<SelectedJobs, OperationError> {
         let filter = read_filter(self.contains.as_deref(), self.status, &self.label)?;
         select(visit.reads(), &filter).await
+    }
+
+    /// Triggers the jobs that were seen, from the first one that is left.
+    async fn trigger(&self, visit: &Visit<Operator>) -> Result<Vec<JobTrigger>, OperationError> {
+        let jobs = self.select(visit).await?;
+        jobs.check(visit.reads(), self.seen.as_deref().unwrap_or_default())?;
+        let mut names = jobs.names;
+        let from = self.from.as_ref();
+        let first = from.and_then(|from| names.iter().position(|name| name == from));
+        names.drain(..first.unwrap_or_default());
+        trigger_jobs_by(visit.allowed(), names, (self.key.clone(), self.reason.clone())).await
     }
 }
 
@@ -110,38 +154,67 @@ impl TriggerManyPage {
         self.jobs.names.len() - self.named().len()
     }
 
-    /// The command of the first job; those of the others differ in the name alone.
+    /// The command of the first job.
     fn command(&self) -> String {
         let first = self.jobs.names.first().map_or("", String::as_str);
-        let mut words = vec!["jobs".to_owned(), "trigger".to_owned(), first.to_owned()];
-        words.extend(copy::option("key", &self.key));
-        words.extend(copy::option("reason", self.form.reason()));
-        copy::command_of(&words)
+        self.form.command(first, &self.key)
     }
 
     fn request(&self) -> String {
-        let body = json!({"jobs": self.jobs.names, "key": self.key, "reason": self.form.reason()});
-        copy::request("POST", "/jobs:trigger", &body)
+        let names: Vec<&str> = self.jobs.names.iter().map(String::as_str).collect();
+        self.form.request(&names, &self.key)
+    }
+}
+
+impl TriggeredManyPage {
+    fn key(&self) -> &str {
+        self.form.key.as_deref().unwrap_or_default()
+    }
+
+    /// The jobs that are left to be tried, and those behind them.
+    fn left(&self) -> Vec<&str> {
+        let left = self.rest.and_then(|rest| self.rows.get(rest..)).unwrap_or_default();
+        left.iter().map(|row| row.job.as_str()).collect()
+    }
+
+    fn first_left(&self) -> &str {
+        self.left().first().copied().unwrap_or_default()
+    }
+
+    fn command(&self) -> String {
+        self.form.command(self.first_left(), self.key())
+    }
+
+    fn request(&self) -> String {
+        self.form.request(&self.left(), self.key())
     }
 }
 
 impl Row {
-    fn of(JobTrigger { job, result }: JobTrigger) -> Self {
-        match result {
-            Ok(done) => {
+    fn of(JobTrigger { job, outcome }: JobTrigger) -> Self {
+        let (execution, outcome) = match outcome {
+            JobOutcome::Done(done) => {
                 let outcome = match (done.created, done.waits) {
                     (false, _) => "known: the key has this execution already",
                     (true, true) => "triggered; it waits until the job is free",
                     (true, false) => "triggered",
                 };
-                Self { job, execution: Some(done.id.get()), outcome: outcome.to_owned() }
+                (Some(done.id.get()), outcome.to_owned())
             }
-            Err(error) => {
-                let outcome = format!("refused: {}", Problem::from(error).detail);
-                Self { job, execution: None, outcome }
+            JobOutcome::Refused(error) => {
+                (None, format!("refused: {}", Problem::from(error).detail))
             }
-        }
+            JobOutcome::Unknown(error) => {
+                (None, format!("unknown: {}", Problem::from(error).detail))
+            }
+            JobOutcome::NotTried => (None, "not tried".to_owned()),
+        };
+        Self { job, execution, outcome }
     }
+}
+
+fn draw_key() -> String {
+    format!("console-{}", Uuid::new_v4())
 }
 
 async fn page(
@@ -151,19 +224,18 @@ async fn page(
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Jobs).await?;
     let jobs = form.select(visit).await.map_err(|error| visit.refuse(error))?;
-    let key = form.key.clone().unwrap_or_else(|| format!("console-{}", Uuid::new_v4()));
-    let has_problems = !problems.is_empty();
-    let mut response = html(&TriggerManyPage { frame, form, jobs, key, problems });
-    if has_problems {
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-    }
-    Ok(response)
+    let key = form.key.clone().unwrap_or_else(draw_key);
+    Ok(html(&TriggerManyPage { frame, form, jobs, key, problems }))
 }
 
 pub(super) async fn preview(
     visit: Visit<Operator>,
     query: PageQuery<TriggerManyForm>,
 ) -> Result<Response, Refusal> {
+    if query.values.key.is_none() {
+        // In the address it stays, so that who comes back to the form sends the same one.
+        return Ok(Redirect::to(&query.with("key", &draw_key())).into_response());
+    }
     page(&visit, query.values, Problems::default()).await
 }
 
@@ -171,40 +243,35 @@ pub(super) async fn run(
     visit: Visit<Operator>,
     Form(form): Form<TriggerManyForm>,
 ) -> Result<Response, Refusal> {
-    // Without both, nobody has seen a preview, and what is sent twice would run twice.
-    let (Some(seen), Some(key)) = (form.count, form.key.as_deref()) else {
-        return page(&visit, form, Problems::default()).await;
-    };
-    let triggered = async {
-        let jobs = form.select(&visit).await?;
-        jobs.check(seen)?;
-        let options = (Some(key), form.reason.as_deref());
-        trigger_all(&visit.writes(), jobs.names, options, visit.actor()).await
-    };
-    let done = match triggered.await {
-        Ok(done) => done,
-        Err(error @ OperationError::Invalid(_)) => {
-            return page(&visit, form, Problems::from(error)).await;
-        }
+    let missing = form.missing();
+    if !missing.is_empty() {
+        let answer = page(&visit, form, missing).await?;
+        return Ok((StatusCode::BAD_REQUEST, answer).into_response());
+    }
+    // Read before, so that the answer needs no database that may be away by then.
+    let frame = visit.frame(Section::Jobs).await?;
+    let (status, error) = match form.trigger(&visit).await {
+        Ok(done) => return Ok(show_done(frame, form, done)),
+        Err(error @ OperationError::Invalid(_)) => (StatusCode::BAD_REQUEST, error),
+        Err(error @ OperationError::Conflict(_)) => (StatusCode::CONFLICT, error),
         Err(error) => return Err(visit.refuse(error)),
     };
-    show_done(&visit, done).await
+    let answer = page(&visit, form, Problems::from(error)).await?;
+    Ok((status, answer).into_response())
 }
 
-async fn show_done(
-    visit: &Visit<Operator>,
-    mut done: Vec<JobTrigger>,
-) -> Result<Response, Refusal> {
-    let is_of_others = |one: &JobTrigger| matches!(one.result, Err(OperationError::OutOfScope(_)));
-    if done.iter().all(is_of_others)
-        && let Some(JobTrigger { result: Err(error), .. }) = done.pop()
-    {
-        return Err(visit.refuse(error));
-    }
-    let frame = visit.frame(Section::Jobs).await?;
-    let created = done.iter().filter(|one| one.result.as_ref().is_ok_and(|done| done.created));
-    let created = created.count();
-    let refused = done.iter().filter(|one| one.result.is_err()).count();
+fn count(done: &[JobTrigger], is: fn(&JobOutcome) -> bool) -> usize {
+    done.iter().filter(|one| is(&one.outcome)).count()
+}
+
+fn show_done(frame: Frame, form: TriggerManyForm, done: Vec<JobTrigger>) -> Response {
+    let created = count(&done, |one| matches!(one, JobOutcome::Done(done) if done.created));
+    let refused = count(&done, |one| matches!(one, JobOutcome::Refused(_)));
+    let unknown = count(&done, |one| matches!(one, JobOutcome::Unknown(_)));
+    let not_tried = count(&done, |one| matches!(one, JobOutcome::NotTried));
+    let is_left =
+        |one: &JobTrigger| matches!(one.outcome, JobOutcome::Unknown(_) | JobOutcome::NotTried);
+    let rest = done.iter().position(is_left);
     let rows = done.into_iter().map(Row::of).collect();
-    Ok(html(&TriggeredManyPage { frame, rows, created, refused }))
+    html(&TriggeredManyPage { frame, form, rows, created, refused, unknown, not_tried, rest })
 }

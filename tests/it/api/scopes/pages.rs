@@ -62,7 +62,7 @@ async fn who_is_restricted_to_jobs_changes_no_other_by_any_form() {
     let (because, name) = ("reason=x", "shop.mail");
     // The form's path, what stands for the part in braces, and its fields.
     let all = BTreeMap::from([
-        ("/jobs:trigger", ("", "contains=shop.charge&count=1&key=all")),
+        ("/jobs:trigger", ("", "contains=shop.charge&seen=x&key=all")),
         ("/jobs/{name}/trigger", (name, "params=%7B%7D")),
         ("/jobs/{name}/pause", ("shop.charge", because)),
         ("/jobs/{name}/resume", (name, because)),
@@ -139,6 +139,30 @@ async fn each_of_two_people_sees_in_a_preview_what_that_one_may_change() {
     let (all, none) = tokio::join!(preview(&admin), preview(&team));
     assert!(all.contains("shop.charge"), "{all}");
     assert!(!none.contains("shop.charge"), "{none}");
+}
+
+#[tokio::test]
+async fn a_trigger_of_all_that_match_is_of_the_jobs_that_one_may_change() {
+    let f = Fixture::new().await;
+    let token = restricted(&f, "team", "operator", "billing.*").await;
+    let get = async |address: &str, status: u16| {
+        let authorization = format!("Authorization: Bearer {token}");
+        let headers = ["Host: localhost", "Sec-Fetch-Site: same-origin", &authorization];
+        let page = f.send_to("GET", address, &headers, "").await.expect(status);
+        page.as_str().unwrap().to_owned()
+    };
+    let page = get("/jobs:trigger?key=all", 200).await;
+    assert!(page.contains("<h1>Trigger 1 job</h1>") && !page.contains("shop.charge"), "{page}");
+    let seen = page.split(r#"name="seen" value=""#).nth(1).and_then(|it| it.split('"').next());
+    let form = format!("seen={}&key=all", seen.unwrap());
+    let (status, page) = post(&f, &token, "/jobs:trigger", &form).await;
+    assert!(status == 200 && page.contains("1 of 1 job was triggered."), "{page}");
+    let none = get("/jobs:trigger?contains=shop.&key=all", 200).await;
+    assert!(none.contains("No job matches"), "{none}");
+    let ours = restricted(&f, "ours", "operator", "team=billing").await;
+    let (status, page) = post(&f, &ours, "/jobs:trigger", "label=team%3Dshop&seen=x&key=b").await;
+    assert!(status == 403 && page.contains("restricted to the jobs team=billing"), "{page}");
+    assert_eq!(count(&f, "executions").await, 1);
 }
 
 #[tokio::test]
