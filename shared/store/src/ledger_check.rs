@@ -40,9 +40,9 @@ pub async fn take_unchecked(
         WITH t AS (SELECT coalesce($3, now()) AS now),
         taken AS (
             UPDATE sexton.ledger_checks c SET checked_at = t.now FROM t
-            WHERE c.job_id IN (
+            WHERE c.job_id = ANY (ARRAY(
                 SELECT n.job_id FROM sexton.ledger_checks n, t WHERE n.checked_at < t.now - $2 * interval '1 second'
-                ORDER BY n.checked_at LIMIT $1 FOR UPDATE OF n SKIP LOCKED)
+                ORDER BY n.checked_at LIMIT $1 FOR UPDATE OF n SKIP LOCKED))
             RETURNING c.job_id, c.checked_until, t.now)
         SELECT j.id AS "job!", j.name AS "name!", c.checked_until + interval '1 microsecond' AS "from!",
                least(c.now - interval '1 minute',

@@ -226,11 +226,11 @@ pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<boo
 pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- prune_unknown_messages
-        DELETE FROM sexton.unknown_messages WHERE digest IN (
+        DELETE FROM sexton.unknown_messages WHERE digest = ANY (ARRAY(
             SELECT digest FROM sexton.unknown_messages
             WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
             -- Locked: a restore that an operator requests now keeps its row.
-            ORDER BY gone_at LIMIT $3 FOR UPDATE SKIP LOCKED)",
+            ORDER BY gone_at LIMIT $3 FOR UPDATE SKIP LOCKED))",
         now,
         f64::from(days),
         limit

@@ -11,6 +11,8 @@ const ACTIONS_OF_JOB: &str = include_str!("../../../shared/store/src/operator/ac
 const CHANGES: &str = include_str!("../../../shared/store/src/changes.sql");
 /// Entries of enqueues.
 const ENQUEUES: i64 = 200_000;
+/// Entries of what people did to executions of the job.
+const REQUEUES: i64 = 20_000;
 /// With what PostgreSQL knew of the table before, and with what it knows then.
 const KNOWLEDGE: [&str; 2] = ["SELECT 1", "ANALYZE sexton.operator_actions"];
 
@@ -40,6 +42,9 @@ fn scans(plan: &Value) -> Vec<&Value> {
 async fn what_people_did_to_a_job_is_not_looked_for_among_what_was_enqueued() {
     let db = TestDatabase::create().await.unwrap();
     let job = long_audit(&db).await;
+    let requeues = "INSERT INTO sexton.operator_actions (at, actor, action, job_id, execution_id)
+         SELECT now(), 'ann', 'requeue', $1, gen_random_uuid() FROM generate_series($2, $3) n";
+    insert(&db, requeues, job, REQUEUES).await;
     let bind: Bind<'_> = &|query| query.bind(job).bind(5_i64);
     for known in KNOWLEDGE {
         sqlx::raw_sql(known).execute(db.pool()).await.unwrap();

@@ -20,6 +20,7 @@ mod overlaps;
 mod overview_plans;
 mod plain_success;
 mod plans;
+mod queue_plans;
 mod relaying;
 mod schema;
 mod settles;

@@ -48,11 +48,11 @@ pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64
     if items < limit.unsigned_abs() {
         bulks = sqlx::query!(
             "-- prune_bulks
-            DELETE FROM sexton.bulks WHERE id IN (
+            DELETE FROM sexton.bulks WHERE id = ANY (ARRAY(
                 SELECT id FROM sexton.bulks b
                 WHERE state = 'done' AND ended_at < coalesce($1, now()) - $2 * interval '1 day'
                   AND NOT EXISTS (SELECT FROM sexton.bulk_items WHERE bulk_id = b.id)
-                ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)",
+                ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED))",
             now,
             f64::from(days),
             limit

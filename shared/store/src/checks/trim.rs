@@ -60,13 +60,13 @@ pub async fn trim(
     let (ids, over): (Vec<Uuid>, Vec<bool>) = due.iter().map(|row| (row.id, row.is_over)).unzip();
     let pings = sqlx::query!(
         "-- trim_pings
-        DELETE FROM sexton.pings WHERE id IN (
+        DELETE FROM sexton.pings WHERE id = ANY (ARRAY(
             SELECT p.id
             FROM unnest($1::uuid[], $2::bool[]) AS c (id, is_over) CROSS JOIN (VALUES (false), (true)) AS l (is_log)
             CROSS JOIN LATERAL (
                 SELECT o.id FROM sexton.pings o WHERE o.check_id = c.id AND (o.kind = 'log') = l.is_log
                 ORDER BY o.id DESC OFFSET CASE WHEN c.is_over THEN 0 ELSE $3::bigint END LIMIT $4) p
-            LIMIT $4)",
+            LIMIT $4))",
         &ids,
         &over,
         KEPT_PINGS,
@@ -95,10 +95,10 @@ pub async fn trim(
         // One that is not judged since may have an open incident.
         trimmed.removed = sqlx::query!(
             "-- remove_deleted_checks
-            DELETE FROM sexton.checks WHERE id IN (
+            DELETE FROM sexton.checks WHERE id = ANY (ARRAY(
                 SELECT id FROM sexton.checks c WHERE id = ANY ($1) AND next_check_at = 'infinity'
                     AND NOT EXISTS (SELECT FROM sexton.pings p WHERE p.check_id = c.id)
-                ORDER BY id FOR UPDATE SKIP LOCKED)",
+                ORDER BY id FOR UPDATE SKIP LOCKED))",
             &over
         )
         .execute(store.with_timeout())

@@ -32,8 +32,8 @@ pub(super) async fn remove(
     if !old.is_empty() {
         removed = sqlx::query!(
             "-- prune_heartbeats
-            DELETE FROM sexton.heartbeats WHERE id IN (
-                SELECT id FROM sexton.heartbeats WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED)",
+            DELETE FROM sexton.heartbeats WHERE id = ANY (ARRAY(
+                SELECT id FROM sexton.heartbeats WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED))",
             &old
         )
         .execute(store.with_timeout())
@@ -45,10 +45,10 @@ pub(super) async fn remove(
     if is_last {
         let addresses = sqlx::query!(
             "-- prune_heartbeat_addresses
-            DELETE FROM sexton.heartbeat_addresses WHERE address IN (
+            DELETE FROM sexton.heartbeat_addresses WHERE address = ANY (ARRAY(
                 SELECT a.address FROM sexton.heartbeat_addresses a
                 WHERE NOT EXISTS (SELECT FROM sexton.heartbeats h WHERE h.address = a.address)
-                ORDER BY a.address LIMIT $1 FOR UPDATE SKIP LOCKED)",
+                ORDER BY a.address LIMIT $1 FOR UPDATE SKIP LOCKED))",
             limit
         )
         .execute(store.with_timeout())

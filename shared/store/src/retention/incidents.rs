@@ -17,9 +17,9 @@ pub(super) async fn remove(
     let limit = (limit / SHARE).max(1);
     sqlx::query!(
         "-- prune_channel_tests
-        DELETE FROM sexton.notifications WHERE id IN (
+        DELETE FROM sexton.notifications WHERE id = ANY (ARRAY(
             SELECT id FROM sexton.notifications WHERE incident_id IS NULL AND state <> 'pending' AND finished_at < $1
-            ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED))",
         cut,
         limit
     )
@@ -27,9 +27,9 @@ pub(super) async fn remove(
     .await?;
     let removed = sqlx::query!(
         "-- prune_incidents
-        DELETE FROM sexton.incidents WHERE id IN (
+        DELETE FROM sexton.incidents WHERE id = ANY (ARRAY(
             SELECT id FROM sexton.incidents WHERE state = 'resolved' AND resolved_at < $1
-            ORDER BY resolved_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            ORDER BY resolved_at LIMIT $2 FOR UPDATE SKIP LOCKED))",
         cut,
         limit
     )

@@ -35,8 +35,8 @@ pub(super) async fn gaps(
         fence(&mut tx, cut).await?;
         removed = sqlx::query!(
             "-- prune_gaps
-            DELETE FROM sexton.gaps WHERE id IN (
-                SELECT id FROM sexton.gaps WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED)",
+            DELETE FROM sexton.gaps WHERE id = ANY (ARRAY(
+                SELECT id FROM sexton.gaps WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED))",
             &old
         )
         .execute(WithTimeout(&mut *tx))
@@ -119,9 +119,9 @@ pub(super) async fn instances(
     if !old.is_empty() {
         removed = sqlx::query!(
             "-- prune_instances
-            DELETE FROM sexton.instances WHERE id IN (
+            DELETE FROM sexton.instances WHERE id = ANY (ARRAY(
                 SELECT id FROM sexton.instances WHERE id = ANY ($1) AND heartbeat_at < $2
-                ORDER BY id FOR UPDATE SKIP LOCKED)",
+                ORDER BY id FOR UPDATE SKIP LOCKED))",
             &old,
             cut
         )
@@ -142,8 +142,8 @@ pub(super) async fn holds(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_holds
-        DELETE FROM sexton.holds WHERE id IN (
-            SELECT id FROM sexton.holds WHERE released_at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        DELETE FROM sexton.holds WHERE id = ANY (ARRAY(
+            SELECT id FROM sexton.holds WHERE released_at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED))",
         days_before(read_now(store, now).await?, days),
         limit
     )
@@ -166,9 +166,9 @@ pub(super) async fn ticks(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_ticks
-        DELETE FROM sexton.guard_ticks WHERE (key, tick) IN (
-            SELECT key, tick FROM sexton.guard_ticks WHERE began_at < $1 ORDER BY began_at LIMIT $2
-            FOR UPDATE SKIP LOCKED)",
+        DELETE FROM sexton.guard_ticks WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM sexton.guard_ticks WHERE began_at < $1 ORDER BY began_at LIMIT $2
+            FOR UPDATE SKIP LOCKED))",
         days_before(read_now(store, now).await?, days.max(MIN_TICK_DAYS)),
         limit
     )
@@ -187,8 +187,8 @@ pub(super) async fn tokens(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_tokens
-        DELETE FROM sexton.tokens WHERE id IN (
-            SELECT id FROM sexton.tokens WHERE least(revoked_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        DELETE FROM sexton.tokens WHERE id = ANY (ARRAY(
+            SELECT id FROM sexton.tokens WHERE least(revoked_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         days_before(read_now(store, now).await?, days),
         limit
     )
@@ -207,8 +207,8 @@ pub(super) async fn sessions(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_sessions
-        DELETE FROM sexton.sessions WHERE secret_hash IN (
-            SELECT secret_hash FROM sexton.sessions WHERE least(ended_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        DELETE FROM sexton.sessions WHERE secret_hash = ANY (ARRAY(
+            SELECT secret_hash FROM sexton.sessions WHERE least(ended_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         days_before(read_now(store, now).await?, days),
         limit
     )
@@ -226,9 +226,9 @@ pub(super) async fn request_keys(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_request_keys
-        DELETE FROM sexton.request_keys WHERE (caller, key) IN (
-            SELECT caller, key FROM sexton.request_keys WHERE created_at < $1 ORDER BY created_at LIMIT $2
-            FOR UPDATE SKIP LOCKED)",
+        DELETE FROM sexton.request_keys WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM sexton.request_keys WHERE created_at < $1 ORDER BY created_at LIMIT $2
+            FOR UPDATE SKIP LOCKED))",
         read_now(store, now).await? - chrono::Duration::hours(i64::from(KEY_HOURS)),
         limit
     )
@@ -247,9 +247,9 @@ pub(super) async fn approval_requests(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_approval_requests
-        DELETE FROM sexton.approval_requests WHERE id IN (
+        DELETE FROM sexton.approval_requests WHERE id = ANY (ARRAY(
             SELECT id FROM sexton.approval_requests WHERE least(ended_at, expires_at) < $1 ORDER BY id LIMIT $2
-            FOR UPDATE SKIP LOCKED)",
+            FOR UPDATE SKIP LOCKED))",
         days_before(read_now(store, now).await?, days),
         limit
     )
