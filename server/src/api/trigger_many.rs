@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 use sexton_model::state::State;
 use sexton_operations::error::OperationError;
 use sexton_operations::jobs::trigger_jobs::{
-    JobOutcome, JobTrigger, MAX_JOBS, MAX_JOBS_WITHOUT_KEY, TIME_LIMIT, trigger_all,
+    JobOutcome, JobTrigger, LAST_JOB, MAX_JOBS, MAX_JOBS_WITHOUT_KEY, TIME_LIMIT, trigger_all,
 };
 use sexton_operations::jobs::trigger_many::{TriggerItemRequest, TriggerLines};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -93,17 +94,23 @@ impl From<JobTrigger> for TriggeredJob {
     }
 }
 
+/// Requests for several jobs at the same time. Each goes on without its client, so that clients who leave and come back would fill the connections.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
 /// Triggers jobs, with a key and a reason. A client who leaves does not end it.
 pub(crate) async fn trigger_jobs_by(
     allowed: &Allowed<Operator>,
     jobs: Vec<String>,
     (key, reason): (Option<String>, Option<String>),
 ) -> Result<Vec<JobTrigger>, OperationError> {
+    let busy = "other requests trigger many jobs at this moment; nothing was triggered, send this one again in some seconds";
+    let turn = TURNS.try_acquire().map_err(|_| OperationError::Failed(busy.to_owned()))?;
     let (store, actor) = (allowed.writes(), allowed.actor().clone());
-    let deadline = Instant::now() + TIME_LIMIT;
     let work = async move {
-        let options = (key.as_deref(), reason.as_deref());
-        trigger_all(&store, jobs, options, &actor, deadline).await
+        let _turn = turn;
+        let (options, limits) =
+            ((key.as_deref(), reason.as_deref()), (Instant::now() + TIME_LIMIT, LAST_JOB));
+        trigger_all(&store, jobs, options, &actor, limits).await
     };
     allowed.begin(work).await.map_err(|error| OperationError::Failed(error.to_string()))?
 }

@@ -74,10 +74,17 @@ impl StoreError {
             Self::Data(_) | Self::Inconsistent { .. } | Self::Forbidden(_) | Self::Statement(_) => {
                 true
             }
-            Self::Unavailable(error) => {
-                let code = error.as_database_error().and_then(DatabaseError::code);
-                code.is_some_and(|code| ["53100", "58030"].contains(&code.as_ref()))
-            }
+            Self::Unavailable(error) => has_code(error, ["53100", "58030"]),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the server has answered that others were in the way: a deadlock, a lock that did not come, or the time was up. The
+    /// statement did nothing.
+    pub fn is_contention(&self) -> bool {
+        match self {
+            Self::TooSlow(_) => true,
+            Self::Unavailable(error) => has_code(error, ["40P01", "55P03"]),
             _ => false,
         }
     }
@@ -92,6 +99,11 @@ impl StoreError {
                 | Self::TooSlow(_)
         )
     }
+}
+
+fn has_code(error: &sqlx::Error, codes: [&str; 2]) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
 /// The server's own words, without the place in its source code.

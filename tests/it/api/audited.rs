@@ -165,7 +165,8 @@ async fn failures(walk: &mut Walk) {
     walk.send("POST /bulks/{id}/resume", &stopped["id"].to_string(), json!({})).await;
     let done = walk.send("POST /bulks", "", bulk("discard", &failed[3])).await;
     // As a scheduler ends it.
-    let end = "UPDATE sexton.bulks SET state = 'done', prepared_at = now(), done = 1, ended_at = now()
+    let end =
+        "UPDATE sexton.bulks SET state = 'done', prepared_at = now(), done = 1, ended_at = now()
         WHERE kind = 'discard' AND state <> 'done'";
     walk.execute(end).await;
     walk.send("POST /bulks/{id}/restore", &done["id"].to_string(), json!({})).await;

@@ -127,7 +127,8 @@ async fn a_ticket_that_a_policy_dropped_before_its_mark_is_published_again_soon(
             mark_unpublished(fixture.store(), &tickets, Some(at(begin + second))).await.unwrap()
         };
         let due = async |second| {
-            let taken = take_due(fixture.store(), 10, Some(at(begin + second))).await.unwrap().tickets;
+            let taken =
+                take_due(fixture.store(), 10, Some(at(begin + second))).await.unwrap().tickets;
             taken.into_iter().find(|unpublished| unpublished.ticket.execution_id == id)
         };
         let before = whole(&fixture, id).await;

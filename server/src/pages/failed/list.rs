@@ -78,9 +78,8 @@ impl FailedPage {
     }
 
     fn bulk(&self, kind: &str) -> String {
-        let is_kept = |name: &str, _: &str| {
-            !matches!(name, "cursor" | "limit" | "sort" | "discarded")
-        };
+        let is_kept =
+            |name: &str, _: &str| !matches!(name, "cursor" | "limit" | "sort" | "discarded");
         self.frame.url(bulk_address("/failed/bulk", kind, &self.filter_text, is_kept))
     }
 

@@ -19,7 +19,7 @@ use crate::pages::shell::copy;
 use crate::pages::shell::form::Form;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::problems::Problems;
-use crate::pages::shell::query::PageQuery;
+use crate::pages::shell::query::{PageQuery, address_of_pairs};
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Visit;
 use crate::problem::Problem;
@@ -74,6 +74,7 @@ struct TriggeredManyPage {
     form: TriggerManyForm,
     rows: Vec<Row>,
     created: usize,
+    known: usize,
     refused: usize,
     unknown: usize,
     not_tried: usize,
@@ -103,19 +104,6 @@ impl TriggerManyForm {
             problems.push("nobody has looked at the jobs: here they are");
         }
         problems
-    }
-
-    /// The command of a job; those of the others differ in the name alone.
-    fn command(&self, job: &str, key: &str) -> String {
-        let mut words = vec!["jobs".to_owned(), "trigger".to_owned(), job.to_owned()];
-        words.extend(copy::option("key", key));
-        words.extend(copy::option("reason", self.reason()));
-        copy::command_of(&words)
-    }
-
-    fn request(&self, jobs: &[&str], key: &str) -> String {
-        let body = json!({"jobs": jobs, "key": key, "reason": self.reason()});
-        copy::request("POST", "/jobs:trigger", &body)
     }
 
     fn reason(&self) -> &str {
@@ -157,12 +145,12 @@ impl TriggerManyPage {
     /// The command of the first job.
     fn command(&self) -> String {
         let first = self.jobs.names.first().map_or("", String::as_str);
-        self.form.command(first, &self.key)
+        command(first, &self.key, Some(self.form.reason()))
     }
 
     fn request(&self) -> String {
         let names: Vec<&str> = self.jobs.names.iter().map(String::as_str).collect();
-        self.form.request(&names, &self.key)
+        request(&names, &self.key, Some(self.form.reason()))
     }
 }
 
@@ -182,12 +170,33 @@ impl TriggeredManyPage {
     }
 
     fn command(&self) -> String {
-        self.form.command(self.first_left(), self.key())
+        command(self.first_left(), self.key(), self.form.reason.as_deref())
     }
 
     fn request(&self) -> String {
-        self.form.request(&self.left(), self.key())
+        request(&self.left(), self.key(), self.form.reason.as_deref())
     }
+
+    /// Where the same jobs get another key.
+    fn again(&self) -> String {
+        address_of_pairs(&self.frame.url("/jobs:trigger"), &self.form.conditions(), "", |_, _| true)
+    }
+}
+
+/// The command of a job; those of the others differ in the name alone.
+fn command(job: &str, key: &str, reason: Option<&str>) -> String {
+    let mut words = vec!["jobs".to_owned(), "trigger".to_owned(), job.to_owned()];
+    words.extend(copy::option("key", key));
+    words.extend(reason.into_iter().flat_map(|reason| copy::option("reason", reason)));
+    copy::command_of(&words)
+}
+
+fn request(jobs: &[&str], key: &str, reason: Option<&str>) -> String {
+    let mut body = json!({"jobs": jobs, "key": key});
+    if let Some(reason) = reason {
+        body["reason"] = reason.into();
+    }
+    copy::request("POST", "/jobs:trigger", &body)
 }
 
 impl Row {
@@ -266,6 +275,7 @@ fn count(done: &[JobTrigger], is: fn(&JobOutcome) -> bool) -> usize {
 
 fn show_done(frame: Frame, form: TriggerManyForm, done: Vec<JobTrigger>) -> Response {
     let created = count(&done, |one| matches!(one, JobOutcome::Done(done) if done.created));
+    let known = count(&done, |one| matches!(one, JobOutcome::Done(done) if !done.created));
     let refused = count(&done, |one| matches!(one, JobOutcome::Refused(_)));
     let unknown = count(&done, |one| matches!(one, JobOutcome::Unknown(_)));
     let not_tried = count(&done, |one| matches!(one, JobOutcome::NotTried));
@@ -273,5 +283,15 @@ fn show_done(frame: Frame, form: TriggerManyForm, done: Vec<JobTrigger>) -> Resp
         |one: &JobTrigger| matches!(one.outcome, JobOutcome::Unknown(_) | JobOutcome::NotTried);
     let rest = done.iter().position(is_left);
     let rows = done.into_iter().map(Row::of).collect();
-    html(&TriggeredManyPage { frame, form, rows, created, refused, unknown, not_tried, rest })
+    html(&TriggeredManyPage {
+        frame,
+        form,
+        rows,
+        created,
+        known,
+        refused,
+        unknown,
+        not_tried,
+        rest,
+    })
 }

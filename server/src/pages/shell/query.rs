@@ -110,10 +110,18 @@ pub(in crate::pages) fn address_of_pairs(
     format!("{path}{mark}{pairs}")
 }
 
-/// Leaves out the pairs without a value.
+/// Leaves out the pairs without a value. Names are escaped as this program does it, so that they can be compared: `%6Cimit` is `limit`.
 pub(super) fn without_empty(query: &str) -> String {
-    let is_set = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
-    query.split('&').filter(is_set).collect::<Vec<_>>().join("&")
+    let set = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(_, value)| !value.is_empty());
+    let pairs = set.map(|(name, value)| {
+        let name: String = parse(name.as_bytes()).map(|(name, _)| name.into_owned()).collect();
+        let name: String = byte_serialize(name.as_bytes()).collect();
+        format!("{name}={value}")
+    });
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 #[cfg(test)]
@@ -124,6 +132,7 @@ mod tests {
     fn a_field_that_was_left_empty_is_no_condition() {
         assert_eq!(without_empty("job=&text=a+b&since=&x"), "text=a+b");
         assert_eq!(without_empty(""), "");
+        assert_eq!(without_empty("%63ursor=%61&a%5Bb=c+d"), "cursor=%61&a%5Bb=c+d");
     }
 
     #[test]

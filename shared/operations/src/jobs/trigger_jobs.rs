@@ -22,7 +22,7 @@ pub const MAX_JOBS_WITHOUT_KEY: usize = 100;
 /// Time after which a request tries no other job, so that its sender reads what became of each.
 pub const TIME_LIMIT: Duration = Duration::from_secs(15);
 /// Time for the job that is tried when the limit comes. It may wait 5 s for a lock.
-const LAST_JOB: Duration = Duration::from_secs(7);
+pub const LAST_JOB: Duration = Duration::from_secs(7);
 
 /// The jobs that a filter selects, up to [`MAX_JOBS`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,18 +117,18 @@ pub async fn select(store: &Store, filter: &JobFilter) -> Result<SelectedJobs, O
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`] of the field `key`: nothing was triggered. [`OperationError::Store`] of the first job: whether it was triggered is unknown,
-/// and the others were not.
+/// [`InvalidRequest`] of the field `key`: nothing was triggered. [`OperationError::Store`] of an only job: whether it was triggered is unknown.
 pub async fn trigger_all(
     store: &Store,
     jobs: Vec<String>,
     (key, reason): (Option<&str>, Option<&str>),
     actor: &Actor,
-    deadline: Instant,
+    (deadline, last_job): (Instant, Duration),
 ) -> Result<Vec<JobTrigger>, OperationError> {
     if let Some(key) = key {
         key::check(key).map_err(|error| InvalidRequest::field("key", format!(": {error}")))?;
     }
+    let is_only = jobs.len() == 1;
     let mut all = Vec::with_capacity(jobs.len());
     let mut is_over = false;
     for job in jobs {
@@ -138,11 +138,11 @@ pub async fn trigger_all(
         }
         let request = TriggerRequest { job: &job, key, params: None, reason };
         // A first job that begins late has its time, too.
-        let end = deadline.max(Instant::now()) + LAST_JOB;
+        let end = deadline.max(Instant::now()) + last_job;
         let outcome = match timeout_at(end, trigger(store, request, actor)).await {
             Ok(Ok(done)) => JobOutcome::Done(done),
             Ok(Err(OperationError::Store(error))) if !is_of_one_job(&error) => {
-                if all.is_empty() {
+                if is_only {
                     return Err(error.into());
                 }
                 JobOutcome::Unknown(error.into())
@@ -159,9 +159,9 @@ pub async fn trigger_all(
     Ok(all)
 }
 
-/// Returns whether the database has answered, and another job can do better.
-const fn is_of_one_job(error: &StoreError) -> bool {
-    matches!(error, StoreError::Data(_) | StoreError::Inconsistent { .. })
+/// Returns whether the database has answered that it did nothing, and another job can do better: it is neither damaged nor locked.
+fn is_of_one_job(error: &StoreError) -> bool {
+    error.may_be_of_one_row() || error.is_contention()
 }
 
 #[cfg(test)]

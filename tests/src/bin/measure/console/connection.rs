@@ -1,6 +1,6 @@
 //! A connection of a browser that stays open.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -20,13 +20,15 @@ pub(super) struct Connection {
     stream: TcpStream,
     address: String,
     buffer: Vec<u8>,
+    /// Whether an answer came over it.
+    has_answered: bool,
 }
 
 impl Connection {
     pub(super) async fn open(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, address: address.to_owned(), buffer: Vec::new() })
+        Ok(Self { stream, address: address.to_owned(), buffer: Vec::new(), has_answered: false })
     }
 
     /// Gets a page, and reads it to its end.
@@ -41,10 +43,12 @@ impl Connection {
 
     async fn ask(&mut self, path: &str, headers: &str) -> Result<Answer> {
         // The server ends a connection that has become old; then a browser asks on another one.
-        if self.first_bytes(path, headers).await.is_err() {
+        if let Err(error) = self.first_bytes(path, headers).await {
+            ensure!(self.has_answered, error);
             *self = Self::open(&self.address).await?;
             self.first_bytes(path, headers).await?;
         }
+        self.has_answered = true;
         let began = Instant::now();
         let (head, status, length) = loop {
             match head(&self.buffer)? {

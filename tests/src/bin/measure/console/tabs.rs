@@ -71,15 +71,15 @@ pub(super) async fn measure(
 impl OpenPages {
     /// The list of failed executions, so many times.
     fn shared(count: usize) -> Self {
-        let tab =
-            Tab { page: "/failed".to_owned(), stream: "/events?topics=failures".to_owned() };
+        let tab = Tab { page: "/failed".to_owned(), stream: "/events?topics=failures".to_owned() };
         let name = format!("{count} open pages");
         Self { name, tabs: vec![tab; count], executions: Vec::new() }
     }
 
     /// The pages of the newest executions.
     async fn different(pool: &PgPool, count: usize) -> Result<Self> {
-        let newest = "SELECT id FROM sexton.executions WHERE state = 'succeeded' ORDER BY id DESC LIMIT $1";
+        let newest =
+            "SELECT id FROM sexton.executions WHERE state = 'succeeded' ORDER BY id DESC LIMIT $1";
         let executions: Vec<Uuid> =
             sqlx::query_scalar(newest).bind(count as i64).fetch_all(pool).await?;
         ensure!(executions.len() == count, "there are only {} executions", executions.len());
@@ -152,21 +152,13 @@ async fn follow_changes(
         format!("`sexton serve` with {name}, and a change every {period} ms, or as soon as all have the last one"),
         figure,
     );
-    figures.add(
-        format!("from a change until all of {name} have it"),
-        Spread::new(times?).render(),
-    );
+    figures.add(format!("from a change until all of {name} have it"), Spread::new(times?).render());
     tabs.shutdown().await;
     Ok(memory)
 }
 
 /// Keeps a page open, which fetches itself at each sign.
-async fn follow(
-    address: String,
-    tab: Tab,
-    place: usize,
-    shown: mpsc::Sender<Shown>,
-) -> Result<()> {
+async fn follow(address: String, tab: Tab, place: usize, shown: mpsc::Sender<Shown>) -> Result<()> {
     let mut stream = Connection::open(&address).await?.follow(&tab.stream).await?;
     let mut connection = Connection::open(&address).await?;
     loop {
