@@ -202,10 +202,7 @@ async fn the_api_says_of_each_job_what_became_of_it_and_needs_a_key_for_many() {
     assert_eq!(refused["errors"][0]["pointer"], "/key", "{refused}");
     let done = post(&json!({"jobs": many, "key": "evening"}), 200).await;
     let of_none = |one: &&str| ["refused", "not_tried"].contains(one);
-    assert!(
-        outcomes(&done).len() == 101 && outcomes(&done).iter().all(|one| of_none(one)),
-        "{done}"
-    );
+    assert!(outcomes(&done).len() == 101 && outcomes(&done).iter().all(of_none), "{done}");
     assert_eq!(outcomes(&post(&json!({"jobs": &many[..100]}), 200).await).len(), 100);
 }
 

@@ -81,6 +81,20 @@ fn counted(count: i64, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
+/// Writes a number that may be long: `1,000,000`.
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let places = (1..=digits.len()).rev();
+    let mut text = String::new();
+    for (digit, place) in digits.chars().zip(places) {
+        text.push(digit);
+        if place % 3 == 1 && place > 1 && digit.is_ascii_digit() {
+            text.push(',');
+        }
+    }
+    text
+}
+
 fn incidents(status: &RecordedStatus) -> Tile {
     let open = &status.incidents;
     let counts = [("high", open.high), ("medium", open.medium), ("low", open.low)];
@@ -103,14 +117,14 @@ fn failed(status: &RecordedStatus) -> Tile {
         }
         None => (Tone::Good, "nothing waits for a decision".to_owned()),
     };
-    let value = overview.failed.to_string();
+    let value = grouped(overview.failed);
     Tile { id: "failed", value, name: "Failed now", detail, path: "/failed", tone }
 }
 
 fn failed_lately(failed: i64) -> Tile {
     Tile {
         id: "failed-lately",
-        value: failed.to_string(),
+        value: grouped(failed),
         name: "Failed within 24 h",
         detail: "of those that are failed now".to_owned(),
         path: "/failed?since=24h",
@@ -123,12 +137,13 @@ fn due_lately(due: &DueCount) -> Tile {
         Ok((count, age)) => {
             let value = match (count.due, count.is_cut_short) {
                 (MAX_COUNTED_DUE.., true) => "10,000+".to_owned(),
-                (due, true) => format!("{due}+"),
-                (due, false) => due.to_string(),
+                (due, true) => format!("{}+", grouped(due)),
+                (due, false) => grouped(due),
             };
             // What was enqueued long before it was due may lie beyond these, and the count does not know of it.
             let among = "of the last 10,000 that were claimed or enqueued";
-            let mut detail = format!("{} of them have succeeded; {among}", count.succeeded);
+            let mut detail =
+                format!("{} of them have succeeded; {among}", grouped(count.succeeded));
             if let Some(age) = age {
                 detail = format!("{detail}; counted {age}");
             }
@@ -165,7 +180,7 @@ fn unpublished(status: &RecordedStatus) -> Tile {
         Some(ms) => (Tone::Plain, format!("on their way to RabbitMQ, for {}", duration(ms))),
         None => (Tone::Good, "RabbitMQ has every message".to_owned()),
     };
-    let value = overview.unpublished.to_string();
+    let value = grouped(overview.unpublished);
     let path = "/executions";
     Tile { id: "unpublished", value, name: "Unpublished tickets", detail, path, tone }
 }
@@ -211,6 +226,7 @@ fn schedulers(instances: &[Instance]) -> Tile {
 fn jobs(status: &RecordedStatus) -> Tile {
     let overview = &status.overview;
     let next = match overview.next_fire_at {
+        Some(at) if at < overview.now => format!("the next was due {}", ago(at, overview.now)),
         Some(at) => format!("the next fires {}", ago(at, overview.now)),
         None => "nothing is scheduled".to_owned(),
     };
@@ -227,6 +243,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_long_number_is_grouped_by_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (32_962, "32,962")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
     fn a_count_that_is_cut_short_says_so_and_one_that_failed_hides_nothing_else() {
         let count = |due, succeeded, is_cut_short| DueExecutions { due, succeeded, is_cut_short };
         let (of_a_minute, failure) = (Some("1m ago".to_owned()), "too slow".to_owned());
@@ -240,7 +264,7 @@ mod tests {
                 format!("{}; counted 1m ago", words(9)),
             ),
             (Ok((count(10_000, 9, true), None)), "10,000+", words(9)),
-            (Ok((count(9_000, 9, true), None)), "9000+", words(9)),
+            (Ok((count(9_000, 9, true), None)), "9,000+", words(9)),
             (Err(failure), "?", "cannot be counted: too slow".to_owned()),
         ] {
             let tile = due_lately(&due);

@@ -66,7 +66,7 @@ impl From<SettingsNotApplied> for sqlx::Error {
 impl SessionSettings {
     /// The start-up options. `synchronous_commit` and the isolation are part of the protocol's promises, whatever the
     /// server's or the role's defaults are.
-    pub(crate) fn options(self) -> [(&'static str, String); 8] {
+    pub(crate) fn options(self) -> [(&'static str, String); 9] {
         [
             ("synchronous_commit", "on".to_owned()),
             ("default_transaction_isolation", "read committed".to_owned()),
@@ -75,6 +75,8 @@ impl SessionSettings {
                 "idle_in_transaction_session_timeout",
                 IDLE_IN_TRANSACTION_TIMEOUT.as_millis().to_string(),
             ),
+            // A statement reads few rows, whatever PostgreSQL expects of the largest tables: to compile it takes a second, to run it milliseconds.
+            ("jit", "off".to_owned()),
             // On the server's side: it frees a vanished client's resources within half a minute. The client's side
             // has no such setting; every caller limits its own wait.
             ("tcp_keepalives_idle", "15".to_owned()),
@@ -85,8 +87,8 @@ impl SessionSettings {
         ]
     }
 
-    /// Checks that a new connection has them. Keepalives are left out: a local socket has none, and no promise rests
-    /// on them.
+    /// Checks that a new connection has them. Keepalives and `jit` are left out: a local socket has none, and no promise
+    /// rests on them.
     ///
     /// A session that came through a pooler is marked. A later connection that finds the mark shares the session with
     /// another client: its prepared statements would be the other's, and each would lose its locks to the other.

@@ -1,4 +1,5 @@
-//! What empties a table again and again reads it by its key, also where a vacuum has found the table empty.
+//! Plans that PostgreSQL's expectations do not spoil. What empties a table again and again reads it by its key, also where a vacuum has
+//! found the table empty.
 //!
 //! PostgreSQL expects one row of such a table, however large it has become. A join would then compare each row with each.
 
@@ -31,4 +32,14 @@ async fn changes_of_counts_are_taken_by_their_ids_though_none_were_expected() {
             .is_some_and(|kind| kind.contains("Join") || kind.contains("Loop"))
     };
     assert!(nodes(deletes[0], &is_join).is_empty(), "{plan:#}");
+}
+
+#[tokio::test]
+async fn no_statement_is_compiled_whatever_it_is_expected_to_cost() {
+    let db = TestDatabase::create().await.unwrap();
+    let jit: String = sqlx::query_scalar("SELECT current_setting('jit')")
+        .fetch_one(db.store().pool())
+        .await
+        .unwrap();
+    assert_eq!(jit, "off");
 }
