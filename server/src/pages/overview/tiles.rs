@@ -260,7 +260,7 @@ mod tests {
             (Ok((count(7, 5, false), None)), "7", words(5)),
             (
                 Ok((count(10_000, 9, false), of_a_minute)),
-                "10000",
+                "10,000",
                 format!("{}; counted 1m ago", words(9)),
             ),
             (Ok((count(10_000, 9, true), None)), "10,000+", words(9)),
