@@ -17,6 +17,7 @@ const SET_ASIDE: &str =
      SELECT id, '2024-02-29T00:00:00Z', '2024-02-29T00:00:00Z', 1, '2024-02-29T00:05:00Z' FROM sexton.jobs
      WHERE schedule_kind = 'cron'";
 
+const APPROVE: [&str; 4] = ["approvals", "approve", "1", "--yes"];
 /// As if another person had requested it.
 const BY_ANOTHER: &str = "UPDATE sexton.approval_requests SET requested_by_names = '{somebody}'";
 /// As two minutes do.
@@ -94,20 +95,25 @@ async fn console_discarded() {
     assert_eq!(scene.action_count("discard").await, 2);
 }
 
-#[tokio::test]
-async fn console_approved() {
+/// A discard that waits for an approval, and was requested by somebody else.
+async fn discard_of_another_waits() -> Scene {
     let scene = Scene::plain().await;
     let ids = scene.parked(1).await;
     assert!(scene.command(&["approvals", "rules", "set", "all"]).await.status.success());
     let discard = ["failed", "discard", &*ids[0], "--yes", "--reason", "in vain"];
     assert_eq!(scene.command(&discard).await.status.code(), Some(11));
     scene.sql(BY_ANOTHER).await;
-    let command = ["approvals", "approve", "1", "--yes"];
-    scene.console_dies("console.approved", &command).await;
+    scene
+}
+
+#[tokio::test]
+async fn console_approved() {
+    let scene = discard_of_another_waits().await;
+    scene.console_dies("console.approved", &APPROVE).await;
     scene.holds("state = 'failed'", 1).await;
-    let again = scene.command(&command).await;
+    let again = scene.command(&APPROVE).await;
     assert!(again.status.success() && again.stdout.contains("is carried out"), "{again}");
-    assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
+    assert_eq!(scene.command(&APPROVE).await.status.code(), NOTHING_DONE);
     let successors = scene.successors();
     scene.waits(scene.wire.failed(), 0).await;
     scene.ends(successors, "console.approved", "state = 'discarded'", [0, 0]).await;
@@ -116,20 +122,14 @@ async fn console_approved() {
 
 #[tokio::test]
 async fn console_claimed() {
-    let scene = Scene::plain().await;
-    let ids = scene.parked(1).await;
-    assert!(scene.command(&["approvals", "rules", "set", "all"]).await.status.success());
-    let discard = ["failed", "discard", &*ids[0], "--yes", "--reason", "in vain"];
-    assert_eq!(scene.command(&discard).await.status.code(), Some(11));
-    scene.sql(BY_ANOTHER).await;
-    let command = ["approvals", "approve", "1", "--yes"];
-    scene.console_dies("console.claimed", &command).await;
+    let scene = discard_of_another_waits().await;
+    scene.console_dies("console.claimed", &APPROVE).await;
     // The process may still be at it.
-    let waits = scene.command(&command).await;
+    let waits = scene.command(&APPROVE).await;
     assert!(waits.status.success() && waits.stdout.contains("not carried out yet"), "{waits}");
     scene.holds("state = 'failed'", 1).await;
     scene.sql(LAPSED).await;
-    let again = scene.command(&command).await;
+    let again = scene.command(&APPROVE).await;
     assert!(again.status.success() && again.stdout.contains("is carried out"), "{again}");
     let successors = scene.successors();
     scene.waits(scene.wire.failed(), 0).await;
