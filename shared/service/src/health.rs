@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::http_server::{self, Limits};
+use crate::http_server::{self, Limits, RequestBody};
 use crate::metrics;
 
 pub use liveness::{Heartbeat, Liveness};
@@ -77,7 +77,7 @@ impl HealthServer {
         };
         let (listener, bound) = bind.await.map_err(|source| HealthError { address, source })?;
         tracing::info!(health.address = %bound, "health is answered on http://{bound}/readyz");
-        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let service = service_fn(move |request: Request<RequestBody>| {
             let answer = answer(request.method(), request.uri().path(), &health, Instant::now());
             async move { Ok::<_, Infallible>(answer) }
         });

@@ -7,6 +7,9 @@
 mod listening;
 mod open_files;
 mod places;
+mod request_body;
+#[cfg(test)]
+mod tests;
 mod watched;
 
 use std::convert::Infallible;
@@ -26,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 pub use listening::listen;
 pub use open_files::raise_open_files;
 use places::{Activity, Places};
+pub use request_body::RequestBody;
 use watched::Watched;
 
 /// Pause after a failed accept (mostly for lack of file descriptors).
@@ -64,7 +68,7 @@ pub async fn accept<S, B>(
     limits: Limits,
     stopping: CancellationToken,
 ) where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -91,14 +95,14 @@ pub async fn accept<S, B>(
                         }
                         let activity = Arc::new(Activity::new(since));
                         let (service, shared) = (service.clone(), Arc::clone(&activity));
-                        let service = service_fn(move |mut request: Request<Incoming>| {
-                            // One whose body is still to come waits for its client.
-                            let at_work = request.body().is_end_stream().then(|| shared.at_work());
-                            request.extensions_mut().insert(Peer(peer));
-                            let answering = service.call(request);
+                        let service = service_fn(move |request: Request<Incoming>| {
+                            let (mut head, body) = request.into_parts();
+                            head.extensions.insert(Peer(peer));
+                            let (body, answering) = RequestBody::new(body, Arc::clone(&shared));
+                            let answer = service.call(Request::from_parts(head, body));
                             async move {
-                                let answer = answering.await;
-                                drop(at_work);
+                                let answer = answer.await;
+                                answering.end();
                                 answer
                             }
                         });
