@@ -14,6 +14,7 @@ use sexton_operations::error::OperationError;
 use sexton_operations::paging::Page;
 use sexton_store::Store;
 use sexton_store::approvals::ApprovalRequest;
+use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Body, Path, Query};
@@ -22,17 +23,21 @@ use super::{BASE_PATH, Items, PageSize, Reason, ReasonBody, RequiredReason};
 use crate::access::{Admin, Allowed, Caller, Operator, Viewer};
 use crate::problem::Problem;
 
-/// Answers with what was carried out, or 202 with the request that waits.
-pub(super) fn answer<T: IntoResponse>(outcome: Outcome<T>) -> Response {
+/// Actions that were approved and are carried out at the same time. Each goes on without its client, so that clients who leave and come back
+/// would collect them.
+static TURNS: Semaphore = Semaphore::const_new(8);
+
+/// Answers with what was carried out, or 202 with the request that waits. `base` stands before every path.
+pub(super) fn answer<T: IntoResponse>(outcome: Outcome<T>, base: &str) -> Response {
     match outcome {
         Outcome::Done(done) => done.into_response(),
-        Outcome::Waits(request) => waiting(&request),
+        Outcome::Waits(request) => waiting(&request, base),
     }
 }
 
 /// 202, with the request that waits.
-pub(super) fn waiting(request: &ApprovalRequest) -> Response {
-    let location = [(LOCATION, format!("{BASE_PATH}/approvals/{}", request.id))];
+pub(super) fn waiting(request: &ApprovalRequest, base: &str) -> Response {
+    let location = [(LOCATION, format!("{base}{BASE_PATH}/approvals/{}", request.id))];
     (StatusCode::ACCEPTED, location, Json(request)).into_response()
 }
 
@@ -89,8 +94,13 @@ pub(crate) async fn approve_by(
     id: i64,
     reason: Option<String>,
 ) -> Result<ApprovalRequest, OperationError> {
+    let busy = "other approved actions are carried out at this moment; nothing was approved, send this one again in some seconds";
+    let turn = TURNS.try_acquire().map_err(|_| OperationError::Failed(busy.to_owned()))?;
     let (store, actor) = (allowed.writes(), allowed.actor().clone());
-    let work = async move { decisions::approve(&store, id, &actor, reason.as_deref()).await };
+    let work = async move {
+        let _turn = turn;
+        decisions::approve(&store, id, &actor, reason.as_deref()).await
+    };
     allowed.begin(work).await.map_err(|error| OperationError::Failed(error.to_string()))?
 }
 

@@ -83,5 +83,6 @@ pub async fn backfill(
         return Ok(Json(BackfillReport { approval, ..report }).into_response());
     }
     let done = range.run(&store, allowed.actor()).await.map_err(in_body)?;
-    Ok(answer(done.map(|done| Json(range.report(done, false)))))
+    let done = done.map(|done| Json(range.report(done, false)));
+    Ok(answer(done, &allowed.base_path()))
 }

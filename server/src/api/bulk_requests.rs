@@ -167,7 +167,7 @@ pub async fn create(
     }
     match bulk.create(&store, request.action(&checked), allowed.actor()).await? {
         Outcome::Done(id) => Ok(created(&store, id).await?.into_response()),
-        Outcome::Waits(request) => Ok(waiting(&request)),
+        Outcome::Waits(request) => Ok(waiting(&request, &allowed.base_path())),
     }
 }
 

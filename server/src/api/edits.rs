@@ -132,7 +132,7 @@ pub async fn edit(
     let by = (allowed.actor(), request.reason.as_str());
     let outcome = match edit_and_requeue(&store, &target, &params, &difference, by).await? {
         Outcome::Done(outcome) => outcome,
-        Outcome::Waits(request) => return Ok(waiting(&request)),
+        Outcome::Waits(request) => return Ok(waiting(&request, &allowed.base_path())),
     };
     match outcome {
         EditOutcome::Verifying(bulk) => answer.bulk = Some(bulk),

@@ -178,7 +178,8 @@ pub async fn discard(
 ) -> Result<Response, Problem> {
     let (store, execution) = (allowed.writes(), ExecutionId::new(id));
     let done = actions::discard(&store, execution, allowed.actor(), &reason).await?;
-    Ok(answer(done.map(|()| Json(ChangedExecution { id, state: State::Discarded }))))
+    let done = done.map(|()| Json(ChangedExecution { id, state: State::Discarded }));
+    Ok(answer(done, &allowed.base_path()))
 }
 
 /// Takes a discard back: the execution is failed again.

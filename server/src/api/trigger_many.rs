@@ -95,7 +95,7 @@ impl From<JobTrigger> for TriggeredJob {
 }
 
 /// Requests for several jobs at the same time. Each goes on without its client, so that clients who leave and come back would fill the connections.
-static TURNS: Semaphore = Semaphore::const_new(4);
+static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// Triggers jobs, with a key and a reason. A client who leaves does not end it.
 pub(crate) async fn trigger_jobs_by(

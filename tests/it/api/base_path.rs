@@ -53,6 +53,12 @@ async fn the_api_and_the_log_in_lead_below_the_path() {
     let place = created.header("location").unwrap().to_owned();
     created.expect(201);
     assert_eq!(place, format!("{BASE}/api/v1/jobs/a.new"));
+    f.console.run(&["approvals", "rules", "set", "all"]).await.expect(0);
+    let discard = format!("/failures/{}/discard", f.console.failed().await);
+    let waits = f.ask(&token, "POST", &discard, r#"{"reason": "x"}"#).await;
+    let request = waits.header("location").unwrap().to_owned();
+    let id = waits.expect(202)["id"].to_string();
+    assert_eq!(request, format!("{BASE}/api/v1/approvals/{id}"));
     let authorization = format!("Authorization: Bearer {token}");
     let there = f.send_to("GET", &place, &[LOCAL_HOST, &authorization], "").await.expect(200);
     assert_eq!(there["name"], "a.new");

@@ -8,10 +8,11 @@ use sexton_model::rate::Rate;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::approvals::{self as rows, ClaimedRequest};
+use sexton_store::bulk::{VERIFY_BY_COMMAND, VERIFY_BY_TASK};
 
 use crate::actor::Actor;
 use crate::approvals::gate::Clearance;
-use crate::approvals::proposal::{BulkProposal, EditProposal, Proposal};
+use crate::approvals::proposal::{BackfillProposal, BulkProposal, EditProposal, Proposal};
 use crate::bulks::request::{self, BulkAction, Verifier};
 use crate::bulks::verified_requeue;
 use crate::digest::sha256_hex;
@@ -29,6 +30,13 @@ pub(super) async fn read(store: &Store, id: i64) -> Result<Option<Proposal>, Ope
         let text = format!("request {id} was made by another version of Sexton: {error}");
         OperationError::Failed(text)
     })
+}
+
+/// A value that this version does not know: what runs must be what was approved.
+fn made_by_another(what: &str) -> OperationError {
+    OperationError::Failed(format!(
+        "the request was made by another version of Sexton: {what} cannot be read"
+    ))
 }
 
 /// Carries a request out, in the name of the person who requested it. A refusal ends it as failed, with the reason.
@@ -54,8 +62,12 @@ pub(super) async fn carry_out(
         Proposal::Edit(edit) => self::edit(store, edit, clearance, by).await,
         Proposal::Discard(discard) => {
             let execution = ExecutionId::new(discard.execution);
-            let seen = AttemptNumber::new(discard.attempt);
-            actions::discard_cleared(store, execution, seen, clearance, by).await
+            match AttemptNumber::new(discard.attempt) {
+                Some(seen) => {
+                    actions::discard_cleared(store, execution, Some(seen), clearance, by).await
+                }
+                None => Err(made_by_another("attempt")),
+            }
         }
         Proposal::BulkRequeue(bulk) => {
             self::bulk(store, (BulkKind::Requeue, bulk), clearance, by).await
@@ -66,19 +78,7 @@ pub(super) async fn carry_out(
         Proposal::BulkCancel(bulk) => {
             self::bulk(store, (BulkKind::Cancel, bulk), clearance, by).await
         }
-        Proposal::Backfill(backfill) => {
-            let range = BackfillRange::of_proposal(backfill, reason.as_str());
-            let run = range.run_approved(store, &requester, backfill.count, claimed);
-            match run.await {
-                Ok(_) => {
-                    fault::point("console.backfill_done");
-                    // Those that a process before has made, too.
-                    let outcome = format!("{} firings are claimed", backfill.count);
-                    Ok(rows::end_backfilled(store, claimed.claim, &outcome, None).await?)
-                }
-                Err(error) => Err(error),
-            }
-        }
+        Proposal::Backfill(backfill) => self::backfill(store, backfill, claimed, by).await,
     };
     let Err(error) = done else { return Ok(()) };
     match error {
@@ -96,18 +96,34 @@ pub(super) async fn carry_out(
     }
 }
 
+async fn backfill(
+    store: &Store,
+    backfill: &BackfillProposal,
+    claimed: &ClaimedRequest,
+    (actor, reason): (&Actor, &str),
+) -> Result<(), OperationError> {
+    let range = BackfillRange::of_proposal(backfill, reason);
+    let range = range.ok_or_else(|| made_by_another("rate"))?;
+    range.run_approved(store, actor, backfill.count, claimed).await?;
+    fault::point("console.backfill_done");
+    // Those that a process before has made, too.
+    let outcome = format!("{} firings are claimed", backfill.count);
+    Ok(rows::end_backfilled(store, claimed.claim, &outcome, None).await?)
+}
+
 async fn edit(
     store: &Store,
     edit: &EditProposal,
     clearance: Clearance,
     by: (&Actor, &str),
 ) -> Result<(), OperationError> {
-    let pool = edit.pool.as_deref().and_then(|pool| PoolName::new(pool).ok());
+    let pool = edit.pool.as_deref().map(PoolName::new).transpose();
+    let pool = pool.map_err(|_| made_by_another("pool"))?;
     let options = EditOptions {
         pool: pool.as_ref(),
         // The request was checked.
         is_pool_forced: true,
-        attempt: AttemptNumber::new(edit.attempt),
+        attempt: Some(AttemptNumber::new(edit.attempt).ok_or_else(|| made_by_another("attempt"))?),
         requeue: edit.requeue,
         verify: edit.verify,
     };
@@ -136,11 +152,11 @@ async fn bulk(
     clearance: Clearance,
     (actor, reason): (&Actor, &str),
 ) -> Result<(), OperationError> {
-    let seen: Vec<(ExecutionId, AttemptNumber)> = bulk
-        .ids
-        .iter()
-        .filter_map(|(id, attempt)| Some((ExecutionId::new(*id), AttemptNumber::new(*attempt)?)))
-        .collect();
+    let mut seen: Vec<(ExecutionId, AttemptNumber)> = Vec::with_capacity(bulk.ids.len());
+    for (id, attempt) in &bulk.ids {
+        let attempt = AttemptNumber::new(*attempt).ok_or_else(|| made_by_another("attempt"))?;
+        seen.push((ExecutionId::new(*id), attempt));
+    }
     let ids = || seen.iter().map(|(id, _)| *id).collect();
     let until = Some(bulk.previewed_at);
     let mut preview = if kind == BulkKind::Cancel {
@@ -153,11 +169,13 @@ async fn bulk(
     preview.check()?;
     preview.check_approved(kind, bulk)?;
     let verify = match bulk.verify.as_str() {
-        "task" => Verifier::Tasks,
-        "command" => Verifier::Command(""),
-        _ => Verifier::Nobody,
+        VERIFY_BY_TASK => Verifier::Tasks,
+        VERIFY_BY_COMMAND => Verifier::Command(""),
+        "none" => Verifier::Nobody,
+        _ => return Err(made_by_another("verify")),
     };
-    let rate = bulk.rate.as_deref().and_then(|rate| rate.parse::<Rate>().ok());
+    let rate = bulk.rate.as_deref().map(str::parse::<Rate>).transpose();
+    let rate = rate.map_err(|_| made_by_another("rate"))?;
     let (pool, canary) = (bulk.pool.as_deref(), bulk.canary);
     let action = BulkAction { kind, canary, pool, verify, rate, reason: Some(reason) };
     preview.at_attempts(&seen).create_cleared(store, action, clearance, actor).await.map(drop)

@@ -75,18 +75,19 @@ impl<'a> BackfillRequest<'a> {
 
 impl<'a> BackfillRange<'a> {
     /// Makes the range that was requested.
-    pub(crate) fn of_proposal(proposal: &'a BackfillProposal, reason: &'a str) -> Self {
+    pub(crate) fn of_proposal(proposal: &'a BackfillProposal, reason: &'a str) -> Option<Self> {
+        let rate = proposal.rate.as_deref().map(str::parse).transpose().ok()?;
         let request = BackfillRequest {
             job: &proposal.job,
             since: "",
             until: None,
             zone: None,
-            rate: proposal.rate.as_deref().and_then(|rate| rate.parse().ok()),
+            rate,
             allow_overlap: proposal.allow_overlap,
             reason: Some(reason),
         };
         let job = (proposal.job_id, proposal.revision);
-        Self { since: proposal.since, until: proposal.until, job, request }
+        Some(Self { since: proposal.since, until: proposal.until, job, request })
     }
 
     /// Makes the document of a backfill, or of its preview.
