@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
 use sexton_operations::paging::{Cursor, Page};
+use url::form_urlencoded::parse;
 
 /// A page, with a `Link` to the next one.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,8 +49,9 @@ pub(super) async fn linked(request: Request, next: Next) -> Response {
     response
 }
 
+/// However it is escaped: `%63ursor` is read as `cursor`.
 fn is_cursor(pair: &str) -> bool {
-    pair.starts_with("cursor=")
+    parse(pair.as_bytes()).any(|(name, _)| name == "cursor")
 }
 
 /// The same query with another cursor, or with none. Neither a query nor a cursor has a character that ends a link.
@@ -69,5 +71,6 @@ mod tests {
         let query = "limit=2&cursor=old&label=a%3Db";
         assert_eq!(reference(query, Some("abc")), "?limit=2&label=a%3Db&cursor=abc");
         assert_eq!(reference(query, None), "?limit=2&label=a%3Db");
+        assert_eq!(reference("%63ursor=old&limit=2", Some("abc")), "?limit=2&cursor=abc");
     }
 }

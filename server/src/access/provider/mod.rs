@@ -212,6 +212,10 @@ pub async fn finish(
     if !callback.issuer.is_empty() && callback.issuer != settings.issuer.as_str() {
         return Err(ProviderRefusal::NotBegun);
     }
+    // Anybody can make such a cookie.
+    let _place = log_in.place(client)?;
+    let address = limited_unit(client.address);
+    log_in.attempts.take(&address, Instant::now()).map_err(ProviderRefusal::TooMany)?;
     let now = now(backend).await?;
     if !begun.counts(now) {
         return Err(ProviderRefusal::NotBegun);
@@ -222,9 +226,6 @@ pub async fn finish(
     if !callback.error.is_empty() || callback.code.is_empty() {
         return Err(ProviderRefusal::Denied(error_word(callback.error)));
     }
-    let _place = log_in.place(client)?;
-    let address = limited_unit(client.address);
-    log_in.attempts.take(&address, Instant::now()).map_err(ProviderRefusal::TooMany)?;
     let returned = Return {
         code: callback.code,
         nonce: &begun.nonce(),
