@@ -19,11 +19,8 @@ impl Scene {
         if !self.parked_as_failed().await {
             self.is_swept().await;
         }
-        let main = self.wire.main();
-        // The broker gives back what the dead held when it has noticed that they are gone.
-        let gone = async || (self.wire.consumers(main).await == 0).then_some(());
-        self.platform.eventually("nobody consumes", FINAL_TIMEOUT, gone).await;
-        self.waits(main, 0).await;
+        self.is_without_consumers().await;
+        self.waits(self.wire.main(), 0).await;
         let (namespace, pool) = (self.platform.namespace(), PoolName::default_pool());
         for delay_ms in DELAY_QUEUES_MS {
             let step = retry_queue(namespace, &pool, delay_ms);
@@ -35,6 +32,12 @@ impl Scene {
         let mut parked: Vec<_> = found.iter().map(|it| id(&it.body)).collect();
         parked.sort_by_key(Value::to_string);
         assert_eq!(parked, self.failed().await, "what is parked, and what has failed");
+    }
+
+    /// The broker has noticed that the consumers of the main queue are gone, and has put back what they held.
+    pub(super) async fn is_without_consumers(&self) {
+        let gone = async || (self.wire.consumers(self.wire.main()).await == 0).then_some(());
+        self.platform.eventually("nobody consumes", FINAL_TIMEOUT, gone).await;
     }
 
     /// Nobody is at work, before and after. What the last sweep had no time for, the next one does:

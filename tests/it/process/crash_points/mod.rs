@@ -38,6 +38,9 @@ type Env<'a> = &'a [(&'a str, &'a str)];
 /// The job of every scene.
 const JOB: &str = "a.b";
 
+/// How many workers may stop before they open the last ticket.
+const MAX_WORKERS: usize = 4;
+
 /// A platform with one job, nobody at work yet.
 struct Scene {
     platform: Platform,
@@ -238,16 +241,27 @@ impl Scene {
     }
 
     /// No ticket is left, the successors end, the queues are as the rows say.
-    async fn are_done(&self, mut successors: Successors) {
-        self.waits(self.wire.main(), 0).await;
-        // What it has in hand it does to the end; what it may not run it recognises until then.
-        for program in [&mut successors.worker, &mut successors.scheduler] {
-            program.ready().await;
-            program.terminate();
-            assert!(program.exit(FINAL_TIMEOUT).await.success(), "{}", program.log());
+    async fn are_done(&self, Successors { mut scheduler, mut worker }: Successors) {
+        for attempt in 1..=MAX_WORKERS {
+            self.waits(self.wire.main(), 0).await;
+            self.ends_well(&mut worker).await;
+            // A ticket that it has received and not opened when it stops returns to the queue: the next takes it.
+            self.is_without_consumers().await;
+            if self.wire.depth(self.wire.main()).await == 0 {
+                break;
+            }
+            worker = self.platform.start_worker(&format!("after{attempt}"), &[]).unwrap();
         }
+        self.ends_well(&mut scheduler).await;
         self.nothing_is_left_over().await;
         self.ledger.no_overlap();
+    }
+
+    /// What it has in hand it does to the end; what it may not run it recognises until then.
+    async fn ends_well(&self, program: &mut Program) {
+        program.ready().await;
+        program.terminate();
+        assert!(program.exit(FINAL_TIMEOUT).await.success(), "{}", program.log());
     }
 }
 
