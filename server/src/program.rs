@@ -112,21 +112,21 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let router = below(backend.base_path(), router);
     let service = TowerToHyperService::new(router);
     let (stopping, hard) = (lifecycle.soft(), lifecycle.hard());
-    let begun = backend.begun().clone();
+    let background_work = backend.background_work().clone();
     let limits = limits(raise_open_files(), settings.db_pool_size as usize);
     lifecycle.spawn("requests", async move {
         let answered = async {
             accept(listener, service, limits, stopping).await;
             // Pings that were accepted are written.
             written.await;
-            begun.close();
-            begun.wait().await;
+            background_work.close();
+            background_work.wait().await;
         };
         hard.run_until_cancelled(answered).await;
-        if !begun.is_empty() {
+        if !background_work.is_empty() {
             tracing::warn!(
                 "{} requests are cut short; `sexton approvals list` shows those that were approved",
-                begun.len()
+                background_work.len()
             );
         }
         Ok::<_, std::convert::Infallible>(())

@@ -38,7 +38,12 @@ impl Attempts {
     /// # Errors
     ///
     /// The time until there is one again.
-    pub(super) fn begin(&self, name: &str, address: IpAddr, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take_permits(
+        &self,
+        name: &str,
+        address: IpAddr,
+        now: Instant,
+    ) -> Result<(), Duration> {
         let address = limited_unit(address);
         self.by_address.take(&address, now)?;
         self.by_name
@@ -74,23 +79,23 @@ mod tests {
         let [here, neighbour, elsewhere] =
             ["2001:db8::1", "2001:db8::2", "203.0.113.7"].map(|text| text.parse().unwrap());
         for _ in 0..PER_NAME {
-            attempts.begin("ann", here, now).unwrap();
+            attempts.take_permits("ann", here, now).unwrap();
         }
-        let wait = attempts.begin("ann", here, now).unwrap_err();
+        let wait = attempts.take_permits("ann", here, now).unwrap_err();
         assert!(wait <= PERIOD / PER_NAME, "{wait:?}");
-        attempts.begin("ann", neighbour, now).unwrap_err();
+        attempts.take_permits("ann", neighbour, now).unwrap_err();
         // The person is not locked out, and neither is another at the same address.
-        attempts.begin("ann", elsewhere, now).unwrap();
-        attempts.begin("bob", here, now).unwrap();
-        attempts.begin("ann", here, now + PERIOD / PER_NAME).unwrap();
+        attempts.take_permits("ann", elsewhere, now).unwrap();
+        attempts.take_permits("bob", here, now).unwrap();
+        attempts.take_permits("ann", here, now + PERIOD / PER_NAME).unwrap();
         for number in 0.. {
-            if attempts.begin(&format!("name{number}"), here, now).is_err() {
+            if attempts.take_permits(&format!("name{number}"), here, now).is_err() {
                 // Those that the name's limit refused took nothing.
                 assert!((80..=u64::from(PER_ADDRESS)).contains(&number), "{number}");
                 break;
             }
         }
-        attempts.begin("bob", elsewhere, now).unwrap();
+        attempts.take_permits("bob", elsewhere, now).unwrap();
     }
 
     #[test]
@@ -98,7 +103,7 @@ mod tests {
         let attempts = Attempts::new();
         let (address, now) = ("203.0.113.7".parse().unwrap(), Instant::now());
         for _ in 0..2 * PER_ADDRESS {
-            attempts.begin("ann", address, now).unwrap();
+            attempts.take_permits("ann", address, now).unwrap();
             attempts.forgive("ann", address);
         }
     }

@@ -72,7 +72,7 @@ pub struct Backend {
     base_path: Arc<str>,
     provider: Option<Arc<ProviderLogIn>>,
     settings: Arc<[EffectiveSetting]>,
-    begun: TaskTracker,
+    background_work: TaskTracker,
 }
 
 impl Backend {
@@ -90,7 +90,7 @@ impl Backend {
             base_path: "".into(),
             provider: None,
             settings: Arc::default(),
-            begun: TaskTracker::new(),
+            background_work: TaskTracker::new(),
         }
     }
 
@@ -160,8 +160,8 @@ impl Backend {
     }
 
     /// Work that goes on when its client leaves: a program that ends waits for it.
-    pub fn begun(&self) -> &TaskTracker {
-        &self.begun
+    pub fn background_work(&self) -> &TaskTracker {
+        &self.background_work
     }
 
     /// The name of this machine.
@@ -298,12 +298,12 @@ impl<P> Allowed<P> {
         self.backend.base_path()
     }
 
-    /// Begins work that goes on when the client leaves.
-    pub(crate) fn begin<F>(&self, work: F) -> JoinHandle<F::Output>
+    /// Spawns work that goes on when the client leaves.
+    pub(crate) fn spawn_background<F>(&self, work: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.backend.begun.spawn(work)
+        self.backend.background_work.spawn(work)
     }
 
     /// The database, for requests that change nothing: the server ends a statement after two seconds.

@@ -80,7 +80,7 @@ pub async fn log_in(
         return Err(LogInRefusal::Failed(Problem::unavailable(detail)));
     };
     let attempts = backend.attempts();
-    attempts.begin(name, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
+    attempts.take_permits(name, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
     let place = format!("console {}", client.address);
     let stores = &backend.stores;
     let started = accounts::log_in(&stores.callers, &stores.writes, name, password, &place).await;
@@ -91,7 +91,7 @@ pub async fn log_in(
         // Without the name, which may be a password that was typed into the wrong field.
         tracing::warn!(client.address = %client.address, "a log-in failed");
     }
-    let cookie = begin(client, &started.map_err(refusal)?)?;
+    let cookie = session_cookie(client, &started.map_err(refusal)?)?;
     end_earlier(backend, client, headers).await;
     Ok(cookie)
 }
@@ -104,7 +104,7 @@ pub(super) async fn end_earlier(backend: &Backend, client: &Client, headers: &He
     }
 }
 
-fn begin(client: &Client, started: &StartedSession) -> Result<SetCookie, LogInRefusal> {
+fn session_cookie(client: &Client, started: &StartedSession) -> Result<SetCookie, LogInRefusal> {
     COOKIE
         .set(client, &started.secret, SESSION_LIFETIME.num_seconds())
         .map_err(LogInRefusal::Failed)
@@ -136,13 +136,13 @@ pub async fn replace_password<P>(
         return Err(LogInRefusal::Failed(problem));
     };
     let attempts = backend.attempts();
-    attempts.begin(name, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
+    attempts.take_permits(name, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
     let (callers, writes) = (&backend.stores.callers, allowed.writes());
     let replaced = accounts::replace_password(callers, &writes, name, (current, new), actor).await;
     if !matches!(replaced, Err(LogInError::Wrong)) {
         attempts.forgive(name, client.address);
     }
-    begin(client, &replaced.map_err(refusal)?)
+    session_cookie(client, &replaced.map_err(refusal)?)
 }
 
 /// Ends the session of a request, if it has one, and removes its cookie.

@@ -115,7 +115,7 @@ pub async fn create_admin(
         return Err(SetUpRefusal::Over);
     }
     let attempts = backend.attempts();
-    attempts.begin(ACTOR, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
+    attempts.take_permits(ACTOR, client.address, Instant::now()).map_err(LogInRefusal::TooMany)?;
     if !backend.set_up.is_open(Some(&Password::new(code.trim().to_owned()))) {
         tracing::warn!(client.address = %client.address, "a set-up with a wrong code was refused");
         return Err(SetUpRefusal::WrongCode);

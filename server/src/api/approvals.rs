@@ -101,7 +101,10 @@ pub(crate) async fn approve_by(
         let _turn = turn;
         decisions::approve(&store, id, &actor, reason.as_deref()).await
     };
-    allowed.begin(work).await.map_err(|error| OperationError::Failed(error.to_string()))?
+    allowed
+        .spawn_background(work)
+        .await
+        .map_err(|error| OperationError::Failed(error.to_string()))?
 }
 
 /// Approves a request. The last approval carries it out, and the answer says what became of it.

@@ -219,6 +219,7 @@ pub async fn repair(
 ) -> Result<Json<DoctorRepair>, Problem> {
     let examiner = examiner(given)?;
     let actor = allowed.actor().clone();
-    let work = allowed.begin(async move { examiner.repair(&actor, reason.as_deref()).await });
+    let work =
+        allowed.spawn_background(async move { examiner.repair(&actor, reason.as_deref()).await });
     work.await.map_err(|error| OperationError::Failed(error.to_string()))?.map(Json)
 }

@@ -81,7 +81,7 @@ async fn carry_out(backend: Backend, request: Request, next: Next) -> Result<Res
     // Before the claim: a client that leaves while it waits has claimed nothing. The semaphore is never closed.
     let turn = KEYED.acquire().await;
     let request = Request::from_parts(parts, Body::from(bytes));
-    let work = backend.begun().spawn(async move {
+    let work = backend.background_work().spawn(async move {
         let _turn = turn;
         claim_and_answer(&keyed, request, next).await
     });

@@ -112,7 +112,10 @@ pub(crate) async fn trigger_jobs_by(
             ((key.as_deref(), reason.as_deref()), (Instant::now() + TIME_LIMIT, LAST_JOB));
         trigger_all(&store, jobs, options, &actor, limits).await
     };
-    allowed.begin(work).await.map_err(|error| OperationError::Failed(error.to_string()))?
+    allowed
+        .spawn_background(work)
+        .await
+        .map_err(|error| OperationError::Failed(error.to_string()))?
 }
 
 /// Runs several jobs now, each with its own params, each by itself: one that is refused keeps no other from running.

@@ -3,8 +3,8 @@
 //! The browser goes to the provider with a state, and comes back with it and a code. Only the browser that began has the cookie that
 //! belongs to the state, so nobody can log somebody else in as himself.
 
-mod begun;
-mod places;
+mod concurrency_limit;
+mod pending_log_in;
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use sexton_outbound::oidc::{Challenge, IdentityProvider, ProviderError, Return, 
 use sexton_store::status;
 use tokio::time::Instant;
 
-use self::begun::{Begun, LIFETIME};
-use self::places::{Place, Places};
+use self::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
+use self::pending_log_in::{LIFETIME, PendingLogIn};
 use super::Backend;
 use super::client::Client;
 use super::cookie::{CookieNames, SetCookie};
@@ -36,18 +36,18 @@ const COOKIE: CookieNames = CookieNames { secure: "__Host-sexton_log_in", plain:
 /// Failed log-ins from one address in a quarter of an hour; each costs requests to the provider.
 const ATTEMPTS: u32 = 100;
 const ATTEMPTS_PERIOD: Duration = Duration::from_mins(15);
-/// Longest time for which a state is remembered as used: as long as its cookie counts.
-const SPENT_PERIOD: Duration = Duration::from_mins(11);
+/// How long a state is remembered as used: longer than its cookie is valid.
+const USED_STATE_PERIOD: Duration = Duration::from_mins(11);
 
 /// A provider, and what this process remembers of its log-ins.
 #[derive(Debug)]
 pub struct ProviderLogIn {
     provider: IdentityProvider,
     binding: [u8; 32],
-    places: Places,
+    concurrency: ConcurrencyLimit,
     attempts: RateLimit,
-    /// States that came back.
-    spent: RateLimit,
+    /// States that came back: each is accepted once.
+    used_states: RateLimit,
 }
 
 /// What came back with a browser.
@@ -130,10 +130,10 @@ impl ProviderLogIn {
     pub fn new(settings: ProviderSettings, client: HttpClient) -> Self {
         Self {
             binding: settings.binding(),
-            places: Places::default(),
+            concurrency: ConcurrencyLimit::default(),
             provider: IdentityProvider::new(settings, client),
             attempts: RateLimit::new(ATTEMPTS, ATTEMPTS_PERIOD, ATTEMPTS),
-            spent: RateLimit::new(1, SPENT_PERIOD, 1),
+            used_states: RateLimit::new(1, USED_STATE_PERIOD, 1),
         }
     }
 
@@ -147,9 +147,9 @@ impl ProviderLogIn {
         session.provider_hash.as_deref() == Some(&self.binding)
     }
 
-    fn place(&self, client: &Client) -> Result<Place, Problem> {
-        let place = self.places.take(client.address);
-        place.ok_or_else(|| Problem::unavailable("too many people log in at the same time"))
+    fn permit(&self, client: &Client) -> Result<ConcurrencyPermit, Problem> {
+        let permit = self.concurrency.take(client.address);
+        permit.ok_or_else(|| Problem::unavailable("too many people log in at the same time"))
     }
 
     /// An address of the console, as browsers reach it.
@@ -164,14 +164,14 @@ impl ProviderLogIn {
 /// # Errors
 ///
 /// [`ProviderRefusal`].
-pub async fn begin(
+pub async fn begin_log_in(
     backend: &Backend,
     client: &Client,
     headers: &HeaderMap,
     (base, next): (&str, &str),
 ) -> Result<(SetCookie, Url), ProviderRefusal> {
     let log_in = backend.provider().ok_or(ProviderRefusal::Off)?;
-    let _place = log_in.place(client)?;
+    let _permit = log_in.permit(client)?;
     // The provider may log people in without a question, as whom that page wants.
     if same_origin::refuse_other_sites(headers).is_err()
         && let Some(secret) = session::secret(headers, client)
@@ -179,16 +179,16 @@ pub async fn begin(
     {
         return Err(ProviderRefusal::OtherSite);
     }
-    let begun = Begun::new(next, now(backend).await?).map_err(Problem::from)?;
+    let pending = PendingLogIn::new(next, now(backend).await?).map_err(Problem::from)?;
     let challenge = Challenge {
-        state: &begun.state(),
-        nonce: &begun.nonce(),
-        code_challenge: &begun.challenge(),
+        state: &pending.state(),
+        nonce: &pending.nonce(),
+        code_challenge: &pending.challenge(),
         redirect_uri: &log_in.public_url(&format!("{base}{CALLBACK_PATH}")),
     };
     let url = log_in.provider.authorization_url(&challenge).await;
     let url = url.inspect_err(|error| log(client, error))?;
-    Ok((COOKIE.set(client, begun.cookie(), LIFETIME.num_seconds())?, url))
+    Ok((COOKIE.set(client, pending.cookie(), LIFETIME.num_seconds())?, url))
 }
 
 /// Ends a log-in: starts the session of the person whom the provider names, and ends the one that the browser had. Returns its cookie, and
@@ -197,7 +197,7 @@ pub async fn begin(
 /// # Errors
 ///
 /// [`ProviderRefusal`]; no session has begun.
-pub async fn finish(
+pub async fn finish_log_in(
     backend: &Backend,
     client: &Client,
     headers: &HeaderMap,
@@ -205,22 +205,22 @@ pub async fn finish(
 ) -> Result<(SetCookie, String), ProviderRefusal> {
     let log_in = backend.provider().ok_or(ProviderRefusal::Off)?;
     // Before anything is read: anybody can send these requests.
-    let begun = COOKIE.read(headers, client).and_then(Begun::read);
-    let begun = begun.filter(|begun| begun.state() == callback.state);
-    let begun = begun.ok_or(ProviderRefusal::NotBegun)?;
+    let pending = COOKIE.read(headers, client).and_then(PendingLogIn::read);
+    let pending = pending.filter(|pending| pending.state() == callback.state);
+    let pending = pending.ok_or(ProviderRefusal::NotBegun)?;
     let settings = log_in.provider.settings();
     if !callback.issuer.is_empty() && callback.issuer != settings.issuer.as_str() {
         return Err(ProviderRefusal::NotBegun);
     }
     // Anybody can make such a cookie.
-    let _place = log_in.place(client)?;
+    let _permit = log_in.permit(client)?;
     let address = limited_unit(client.address);
     log_in.attempts.take(&address, Instant::now()).map_err(ProviderRefusal::TooMany)?;
     let now = now(backend).await?;
-    if !begun.counts(now) {
+    if !pending.is_valid_at(now) {
         return Err(ProviderRefusal::NotBegun);
     }
-    if log_in.spent.take(&begun.state(), Instant::now()).is_err() {
+    if log_in.used_states.take(&pending.state(), Instant::now()).is_err() {
         return Err(ProviderRefusal::NotBegun);
     }
     if !callback.error.is_empty() || callback.code.is_empty() {
@@ -228,8 +228,8 @@ pub async fn finish(
     }
     let returned = Return {
         code: callback.code,
-        nonce: &begun.nonce(),
-        verifier: &begun.verifier(),
+        nonce: &pending.nonce(),
+        verifier: &pending.verifier(),
         redirect_uri: &log_in.public_url(&format!("{base}{CALLBACK_PATH}")),
     };
     let person = log_in.provider.person(&returned, now).await;
@@ -241,7 +241,7 @@ pub async fn finish(
     let started = persons::log_in(writes, &person, by, &place).await.map_err(Problem::from)?;
     session::end_earlier(backend, client, headers).await;
     let max_age = VOUCHED_SESSION_LIFETIME.num_seconds();
-    Ok((session::COOKIE.set(client, &started.secret, max_age)?, begun.next().to_owned()))
+    Ok((session::COOKIE.set(client, &started.secret, max_age)?, pending.next().to_owned()))
 }
 
 /// Removes the cookie of a log-in that is over.

@@ -53,7 +53,7 @@ pub(super) async fn begin(
     query: PageQuery<LogInQuery>,
 ) -> Result<Response, Refusal> {
     let next = &query.values.next;
-    match provider::begin(&site.backend, &client, &headers, (&site.base, next)).await {
+    match provider::begin_log_in(&site.backend, &client, &headers, (&site.base, next)).await {
         Ok((cookie, url)) => Ok((cookie, Redirect::to(url.as_str())).into_response()),
         Err(refusal) => Ok(refused(&site, next, refusal)),
     }
@@ -67,7 +67,8 @@ pub(super) async fn finish(
 ) -> Result<Response, Refusal> {
     let CallbackQuery { state, code, error, iss } = &query.values;
     let callback = Callback { state, code, error, issuer: iss };
-    let finished = provider::finish(&site.backend, &client, &headers, (&site.base, callback)).await;
+    let finished =
+        provider::finish_log_in(&site.backend, &client, &headers, (&site.base, callback)).await;
     match finished {
         Ok((session, next)) => {
             let to = Redirect::to(&destination(&site.base, &next));

@@ -37,8 +37,9 @@ struct PartPage {
     from: DateTime<Utc>,
     until: DateTime<Utc>,
     jobs: Vec<JobInPart>,
-    /// Of jobs that fire then, and of their firings.
-    counts: (usize, u64),
+    /// How many jobs fire then, also those that are not shown.
+    job_count: usize,
+    firing_count: u64,
     complete: bool,
     /// When they were counted, if that is a while ago.
     counted_at: Option<DateTime<Utc>>,
@@ -77,9 +78,11 @@ pub(super) async fn show(
     let (day, complete) = (Arc::clone(&counted.value), counted.value.complete);
     let counted_at = counted.is_old().then_some(counted.at);
     let jobs = list(day, from).await.map_err(|error| visit.refuse(error))?;
-    let counts = (jobs.len(), jobs.iter().map(|job| job.firings).sum());
+    let job_count = jobs.len();
+    let firing_count = jobs.iter().map(|job| job.firings).sum();
     let jobs = jobs.into_iter().take(MAX_SHOWN).collect();
-    Ok(html(&PartPage { frame, from, until: from + length(), jobs, counts, complete, counted_at }))
+    let until = from + length();
+    Ok(html(&PartPage { frame, from, until, jobs, job_count, firing_count, complete, counted_at }))
 }
 
 /// On a thread of its own: it searches the firings of thousands of jobs.

@@ -1,4 +1,4 @@
-//! A log-in that a browser has begun, and only that browser can end.
+//! A log-in that is under way at the provider: only the browser that began it can end it.
 //!
 //! Its cookie has a secret of 256 random bits, when it was begun, and where to go then. What the provider gets (state, nonce, the challenge
 //! of PKCE) are hashes of the whole of it. So the server keeps nothing, any of several servers can end what another began, and a cookie in
@@ -18,38 +18,38 @@ const SECRET_CHARS: usize = 43;
 /// The longest address to go to then; longer ones lead to the first page.
 const MAX_NEXT_BYTES: usize = 2_000;
 
-/// A log-in that was begun.
+/// A log-in that is under way.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Begun {
+pub(super) struct PendingLogIn {
     cookie: String,
-    at: DateTime<Utc>,
+    begun_at: DateTime<Utc>,
     next: String,
 }
 
-impl Begun {
-    /// Begins one.
+impl PendingLogIn {
+    /// Begins a log-in.
     pub(super) fn new(next: &str, now: DateTime<Utc>) -> Result<Self, OperationError> {
         let next = if next.len() > MAX_NEXT_BYTES { "" } else { next };
         let (secret, encoded) = (random_text::<SECRET_BYTES>()?, URL_SAFE_NO_PAD.encode(next));
         let cookie = format!("{secret}.{}.{encoded}", now.timestamp());
-        Ok(Self { cookie, at: now, next: next.to_owned() })
+        Ok(Self { cookie, begun_at: now, next: next.to_owned() })
     }
 
-    /// Reads a cookie, whatever its age; `None`: it is none.
+    /// Reads a cookie, however old it is; `None`: it is no cookie of a log-in.
     pub(super) fn read(cookie: &str) -> Option<Self> {
         let mut parts = cookie.splitn(3, '.');
-        let (secret, at, next) = (parts.next()?, parts.next()?, parts.next()?);
-        let at = DateTime::from_timestamp(at.parse().ok()?, 0)?;
+        let (secret, begun_at, next) = (parts.next()?, parts.next()?, parts.next()?);
+        let begun_at = DateTime::from_timestamp(begun_at.parse().ok()?, 0)?;
         if secret.len() != SECRET_CHARS {
             return None;
         }
         let next = String::from_utf8(URL_SAFE_NO_PAD.decode(next).ok()?).ok()?;
-        Some(Self { cookie: cookie.to_owned(), at, next })
+        Some(Self { cookie: cookie.to_owned(), begun_at, next })
     }
 
-    /// Returns whether it may end now, or was begun too long ago.
-    pub(super) fn counts(&self, now: DateTime<Utc>) -> bool {
-        let age = now - self.at;
+    /// Returns whether it may still end at `now`: it was not begun too long ago.
+    pub(super) fn is_valid_at(&self, now: DateTime<Utc>) -> bool {
+        let age = now - self.begun_at;
         // It may have been begun by another server, whose answer overtook nobody: all read the database's clock.
         (-TimeDelta::minutes(1)..=LIFETIME).contains(&age)
     }
@@ -59,7 +59,7 @@ impl Begun {
         &self.cookie
     }
 
-    /// Where to go then, as the address said it; empty: it said nothing.
+    /// Where the person goes after the log-in, as the address named it; empty: the address named nothing.
     pub(super) fn next(&self) -> &str {
         &self.next
     }
@@ -69,17 +69,17 @@ impl Begun {
         self.derive("state")
     }
 
-    /// What it writes into the token.
+    /// What the provider writes into the token.
     pub(super) fn nonce(&self) -> String {
         self.derive("nonce")
     }
 
-    /// By which the code is exchanged; nobody else has it.
+    /// The verifier of PKCE, which is sent with the code; nobody else has it.
     pub(super) fn verifier(&self) -> String {
         self.derive("verifier")
     }
 
-    /// What the provider has of it meanwhile.
+    /// The challenge of PKCE: the hash of the verifier, which the provider gets first.
     pub(super) fn challenge(&self) -> String {
         hash(&self.verifier())
     }
@@ -105,32 +105,33 @@ mod tests {
 
     #[test]
     fn what_was_begun_is_read_again_for_ten_minutes() {
-        let begun = Begun::new("/jobs?a=b", at(0)).unwrap();
-        let read = Begun::read(begun.cookie()).unwrap();
-        assert!(read == begun && read.next() == "/jobs?a=b");
-        assert!(read.counts(at(600)) && read.counts(at(-60)));
-        assert!(!read.counts(at(601)) && !read.counts(at(-61)));
+        let pending = PendingLogIn::new("/jobs?a=b", at(0)).unwrap();
+        let read = PendingLogIn::read(pending.cookie()).unwrap();
+        assert!(read == pending && read.next() == "/jobs?a=b");
+        assert!(read.is_valid_at(at(600)) && read.is_valid_at(at(-60)));
+        assert!(!read.is_valid_at(at(601)) && !read.is_valid_at(at(-61)));
         for nonsense in ["", "a.b.c", "..", &format!("{}.x.", "a".repeat(43))] {
-            assert!(Begun::read(nonsense).is_none(), "{nonsense}");
+            assert!(PendingLogIn::read(nonsense).is_none(), "{nonsense}");
         }
-        let long = Begun::new(&format!("/{}", "a".repeat(MAX_NEXT_BYTES)), at(0)).unwrap();
+        let long = PendingLogIn::new(&format!("/{}", "a".repeat(MAX_NEXT_BYTES)), at(0)).unwrap();
         assert_eq!(long.next(), "");
         assert!(long.cookie().len() < 100);
     }
 
     #[test]
     fn another_browser_time_or_destination_has_another_state() {
-        let begun = Begun::new("/jobs", at(0)).unwrap();
-        let mut seen = vec![begun.state(), begun.nonce(), begun.verifier(), begun.challenge()];
+        let pending = PendingLogIn::new("/jobs", at(0)).unwrap();
+        let mut seen =
+            vec![pending.state(), pending.nonce(), pending.verifier(), pending.challenge()];
         assert!(seen.iter().all(|text| text.len() == 43));
-        let secret = &begun.cookie()[..SECRET_CHARS];
+        let secret = &pending.cookie()[..SECRET_CHARS];
         let encoded = |next| URL_SAFE_NO_PAD.encode(next);
         for changed in [
             format!("{secret}.{}.{}", NOW + 60, encoded("/jobs")),
             format!("{secret}.{NOW}.{}", encoded("/failed")),
-            Begun::new("/jobs", at(0)).unwrap().cookie,
+            PendingLogIn::new("/jobs", at(0)).unwrap().cookie,
         ] {
-            seen.push(Begun::read(&changed).unwrap().state());
+            seen.push(PendingLogIn::read(&changed).unwrap().state());
         }
         let number = seen.len();
         seen.sort();
