@@ -27,7 +27,7 @@ const NO_STORE: (HeaderName, HeaderValue) =
 pub enum ProblemCode {
     /// 400, 404, 405, 413, 415, 422, 428: the request cannot be understood, or its values are not allowed. Correct it.
     Invalid,
-    /// 401: nobody knows who sends it. Send a token.
+    /// 401: the request names no caller. Send a token.
     Unauthenticated,
     /// 403: the sender may not do this. Ask for a token with the role that it names.
     Forbidden,

@@ -44,7 +44,7 @@ const BEAT_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest time of a statement of a request to the API that changes nothing: people look for something else after two seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections of the API: to learn who sends a request, for requests that change nothing, and for the others.
+/// Connections of the API: to look up callers, for requests that change nothing, and for the others.
 const CALLER_CONNECTIONS: u32 = 2;
 const READ_CONNECTIONS: u32 = 6;
 const WRITE_CONNECTIONS: u32 = 4;

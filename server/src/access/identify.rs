@@ -16,9 +16,9 @@ const LOCAL_ACTOR: &str = "local";
 /// The longest name that a proxy may give.
 const MAX_USER_BYTES: usize = 200;
 
-/// Returns who sends a request.
+/// Returns the caller of a request.
 ///
-/// `Authorization` counts alone: who sends it wants that identity, and no page of another site can. A session's cookie and a proxy's
+/// `Authorization` counts alone: a client that sends it wants that identity, and no page of another site can send it. A session's cookie and a proxy's
 /// header come by themselves, so with them a change must come from a page of this server.
 pub(super) async fn identify(
     parts: &Parts,
@@ -65,7 +65,7 @@ async fn by_token(
             "write `Authorization: Bearer sxt_…`, and nothing else",
         ));
     };
-    let _question = backend.question()?;
+    let _permit = backend.lookup_permit()?;
     let accepted = tokens::accept(&backend.stores.callers, &backend.stores.writes, text).await?;
     let Some(accepted) = accepted else {
         // Right tokens pass all the same, or one program with an old token would lock out everybody behind its proxy.
@@ -92,12 +92,12 @@ async fn by_token(
 }
 
 pub(super) async fn by_session(secret: &str, backend: &Backend) -> Result<Option<Caller>, Problem> {
-    let _question = backend.question()?;
+    let _permit = backend.lookup_permit()?;
     let stores = &backend.stores;
     let accepted = accounts::accept_session(&stores.callers, &stores.writes, secret).await?;
     // One that has ended is as good as none: the person logs in again.
     let Some(accepted) = accepted else { return Ok(None) };
-    // Nobody vouches for the person any more, or who does would perhaps say something else.
+    // The provider that vouched for the person is gone or has other settings, and might vouch no more.
     if !accepted.is_account
         && !backend.provider().is_some_and(|provider| provider.is_bound(&accepted))
     {

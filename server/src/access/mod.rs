@@ -1,4 +1,4 @@
-//! Who sends a request, and whether they may.
+//! Identifies the caller of a request, and checks its role.
 //!
 //! A handler gets at the database only by an [`Allowed`], which names the role that it needs. So no handler can be written without a
 //! decision, and a test walks every route with every role.
@@ -42,13 +42,13 @@ use crate::rate_limit::RateLimit;
 /// Requests that one caller may send at once, beyond those of a steady rate.
 const BURST: u32 = 100;
 /// Requests whose tokens and sessions are looked up at the same time, the waits for a connection among them; more are refused.
-const MAX_QUESTIONS: usize = 500;
+const MAX_LOOKUPS: usize = 500;
 
-/// Connections to one database, apart from each other, so that slow searches hold up no action, and neither holds up the question who
-/// sends a request. The first two end slow statements early.
+/// Connections to one database, apart from each other, so that slow searches hold up no action, and neither holds up the look-up of
+/// callers. The first two end slow statements early.
 #[derive(Clone, Debug)]
 pub struct Stores {
-    /// For the question who sends a request.
+    /// For the look-up of callers.
     pub callers: Store,
     /// For requests that change nothing.
     pub reads: Store,
@@ -62,8 +62,8 @@ pub struct Backend {
     stores: Stores,
     local_role: Option<Role>,
     host: Arc<str>,
-    /// Requests that may be at that question at the same time.
-    questions: Arc<Semaphore>,
+    /// Limits the look-ups of callers at the same time.
+    lookups: Arc<Semaphore>,
     proxies: Arc<ProxySettings>,
     attempts: Arc<Attempts>,
     /// Requests of one caller; `None`: any number.
@@ -82,7 +82,7 @@ impl Backend {
             stores,
             local_role: None,
             host: "".into(),
-            questions: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             proxies: Arc::default(),
             attempts: Arc::new(Attempts::new()),
             requests: None,
@@ -94,7 +94,7 @@ impl Backend {
         }
     }
 
-    /// Sets where it is read who sends a request.
+    /// Sets the database in which callers are looked up.
     #[must_use]
     pub fn asking(mut self, callers: Store) -> Self {
         self.stores.callers = callers;
@@ -192,9 +192,9 @@ impl Backend {
         &self.attempts
     }
 
-    /// Takes a place among those that ask the database who they are.
-    fn question(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        self.questions
+    /// Takes a permit for the look-up of a caller.
+    fn lookup_permit(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.lookups
             .try_acquire()
             .map_err(|_| Problem::unavailable("too many requests come at the same time"))
     }
@@ -225,7 +225,7 @@ permissions!(
     Admin: "Decide who may do what.",
 );
 
-/// How it is known who sends a request.
+/// How the caller of a request was identified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallerKind {
@@ -241,7 +241,7 @@ pub enum CallerKind {
     Local,
 }
 
-/// Who sends a request.
+/// The caller of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// The name in the audit: `token NAME`, `account NAME`, `oidc NAME`, `proxy NAME` or `local`.
@@ -283,7 +283,7 @@ pub struct Allowed<P> {
 }
 
 impl<P> Allowed<P> {
-    /// Who sends it.
+    /// The caller of the request.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -317,7 +317,7 @@ impl<P> Allowed<P> {
     }
 }
 
-/// Who sends a request, among its extensions, so that a request which passes here twice is one request.
+/// The caller, among the extensions of a request, so that a request which passes here twice counts once.
 #[derive(Clone)]
 struct Identified(Caller);
 

@@ -1,6 +1,6 @@
 //! Requests that a browser sends on behalf of a page of another site.
 //!
-//! A browser adds a session's cookie to them, or a proxy its header, so who sends them is not enough. Browsers say which page a request
+//! A browser adds a session's cookie to them, or a proxy its header, so the caller's identity is not enough. Browsers say which page a request
 //! comes from, in headers that no page can set. A request without these headers is refused where it changes something: every browser that
 //! is still maintained sends them.
 

@@ -176,7 +176,7 @@ pub async fn disable(
 
 /// Ends all sessions of an account, or of a person whom the identity provider named.
 ///
-/// Who may log in can do so again: let the provider refuse the person first.
+/// The person can log in again, as far as the provider lets them: let it refuse the person first.
 #[utoipa::path(post, path = "/accounts/end-sessions", tag = "access", operation_id = "end_sessions",
     extensions(("x-role" = json!("admin"))), request_body = EndSessions,
     responses((status = 200, description = "They have ended.", body = ChangedAccount)))]

@@ -124,7 +124,7 @@ pub async fn approve(
     Ok(Json(approve_by(&allowed, id, reason).await?))
 }
 
-/// Rejects a request; who requested it takes it back so.
+/// Rejects a request; the person who requested it takes it back so.
 #[utoipa::path(post, path = "/approvals/{id}/reject", tag = "approvals", operation_id = "reject",
     extensions(("x-role" = json!("operator"))),
     params(("id" = i64, Path, description = "The request's number.")), request_body = RequiredReason,

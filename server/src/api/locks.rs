@@ -71,7 +71,7 @@ pub struct BreakLock {
 pub struct BrokenLock {
     /// Its name.
     name: String,
-    /// Who had it.
+    /// The holder that it had.
     locked_by: String,
     /// Since when.
     locked_at: DateTime<Utc>,

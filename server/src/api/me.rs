@@ -1,4 +1,4 @@
-//! Who sends a request.
+//! The caller of a request: the name, the role and the password.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -16,7 +16,7 @@ use crate::access::session::{self, LogInRefusal, SetCookie};
 use crate::access::{Allowed, Caller, CallerKind, Viewer};
 use crate::problem::Problem;
 
-/// Who sends a request, and what it may do.
+/// The caller of a request, and what it may do.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Me {
     /// The name in the audit: `token NAME`, `account NAME`, `oidc NAME`, `proxy NAME` or `local`.
@@ -34,7 +34,7 @@ pub struct Me {
 
 /// Shows who you are.
 #[utoipa::path(get, path = "/me", tag = "access", operation_id = "show_me", extensions(("x-role" = json!("viewer"))),
-    responses((status = 200, description = "Who sends this request.", body = Me)))]
+    responses((status = 200, description = "The caller of this request.", body = Me)))]
 pub async fn show(allowed: Allowed<Viewer>) -> Json<Me> {
     let Caller { name, role, only_jobs, kind, session_expires_at, .. } = allowed.caller().clone();
     Json(Me { name, role, only_jobs, how: kind, session_expires_at })

@@ -83,7 +83,7 @@ pub async fn list_checks(
     Ok(Paged(page))
 }
 
-/// Who knows the address of a check can report for its job, which viewers may not.
+/// Hides the address of a check from viewers: it lets its reader report for the job, which they may not.
 fn hide_address(check: &mut CheckStatus, caller: &Caller) {
     if caller.role < Role::Operator {
         check.id = Uuid::nil();

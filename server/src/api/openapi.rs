@@ -13,7 +13,7 @@ use super::idempotency::takes_key;
 use crate::access::session::SECURE_COOKIE;
 use crate::problem::{Problem, ProblemCode, ProblemPlace};
 
-/// The names of the ways to show who sends a request.
+/// The names of the ways to identify the caller of a request.
 const TOKEN: &str = "token";
 const SESSION: &str = "session";
 /// The name of the extension with the role that a route needs.
@@ -21,7 +21,7 @@ pub const ROLE_EXTENSION: &str = "x-role";
 
 /// The groups of routes, and what each is about.
 const TAGS: [(&str, &str); 10] = [
-    ("access", "Who sends a request, and the tokens."),
+    ("access", "The caller of a request, sessions, accounts and tokens."),
     ("jobs", "Jobs, their firings and what becomes of them."),
     ("executions", "Executions, their output, and flows of them."),
     ("failures", "Failed executions, their groups, and messages that belong to none."),

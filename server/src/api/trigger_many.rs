@@ -23,7 +23,7 @@ use crate::problem::{Problem, ProblemPlace};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerJobs {
-    /// The jobs' names, at most 1,000.
+    /// The jobs' names.
     #[schema(min_items = 1, max_items = 1_000)]
     jobs: Vec<String>,
     /// The caller's own key, for each of the jobs: what is sent twice with one key runs once. Needed for more than 100 jobs.
@@ -120,7 +120,7 @@ pub(crate) async fn trigger_jobs_by(
 
 /// Runs several jobs now, each with its own params, each by itself: one that is refused keeps no other from running.
 ///
-/// After 15 seconds, or when the database does not answer, it tries no other: the answer says which these are. Send them again with the same key.
+/// When its time is up, or the database does not answer, it tries no other: the answer says which were not tried. Send them again with the same key.
 #[utoipa::path(post, path = "/jobs:trigger", tag = "jobs", operation_id = "trigger_jobs", extensions(("x-role" = json!("operator"))),
     request_body = TriggerJobs,
     responses((status = 200, description = "What became of each.", body = TriggeredJobs)))]

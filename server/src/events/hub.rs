@@ -33,7 +33,7 @@ pub(super) struct Reading {
     pub is_fresh: bool,
 }
 
-/// Who listens. Cheap to clone.
+/// The streams of open pages, and the readings that they get. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Hub {
     readings: watch::Sender<Reading>,

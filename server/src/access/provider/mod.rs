@@ -255,7 +255,7 @@ pub fn forget(client: &Client) -> Result<SetCookie, Problem> {
 
 /// The database's time, by which all servers judge alike.
 async fn now(backend: &Backend) -> Result<DateTime<Utc>, Problem> {
-    let _question = backend.question()?;
+    let _permit = backend.lookup_permit()?;
     Ok(status::clock(&backend.stores.callers).await?)
 }
 

@@ -128,6 +128,10 @@ impl TriggerManyForm {
 }
 
 impl TriggerManyPage {
+    const fn max_jobs() -> usize {
+        MAX_JOBS
+    }
+
     fn title(&self) -> String {
         let more = if self.jobs.more { "more than " } else { "" };
         let count = if self.jobs.more { MAX_JOBS } else { self.jobs.names.len() };
@@ -242,7 +246,7 @@ pub(super) async fn preview(
     query: PageQuery<TriggerManyForm>,
 ) -> Result<Response, Refusal> {
     if query.values.key.is_none() {
-        // In the address it stays, so that who comes back to the form sends the same one.
+        // It stays in the address, so that a person who comes back to the form sends the same one.
         return Ok(Redirect::to(&query.with("key", &draw_key())).into_response());
     }
     page(&visit, query.values, Problems::default()).await

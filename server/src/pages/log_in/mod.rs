@@ -49,7 +49,7 @@ struct LogInQuery {
     next: String,
 }
 
-/// Who logs in.
+/// The form of a log-in.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LogInForm {

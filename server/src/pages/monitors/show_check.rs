@@ -46,7 +46,7 @@ impl CheckPage {
         expected(&self.frame, &self.check)
     }
 
-    /// The addresses of its pings. Who knows one can report for the job, so those who may only look do not see it.
+    /// The addresses of its pings. Viewers see none: an address lets its reader report for the job.
     fn addresses(&self) -> Vec<String> {
         if !self.frame.may(self.role) {
             return Vec::new();

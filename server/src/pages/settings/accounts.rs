@@ -1,4 +1,4 @@
-//! `/settings/accounts`: who may log in, and what for. A password that the server makes is shown once, in the answer to its form.
+//! `/settings/accounts`: accounts and their roles. A password that the server makes is shown once, in the answer to its form.
 
 use askama::Template;
 use axum::extract::Path;
@@ -166,7 +166,7 @@ pub(super) async fn set_role(
     Form(RoleForm { role, only_jobs, seen_jobs, seen_role, reason }): Form<RoleForm>,
 ) -> Result<Response, Refusal> {
     let read = |text: Option<&str>| job_scope(text).map_err(|problem| visit.refuse(problem));
-    // Who empties the field removes the restriction, but only the one that the page showed.
+    // An empty field removes the restriction, but only the one that the page showed.
     let to = read(only_jobs.as_deref())?;
     let seen_jobs = read(Some(seen_jobs.as_str()).filter(|seen| *seen != ALL_JOBS))?;
     let seen = Grant { role: seen_role, only_jobs: seen_jobs };

@@ -1,4 +1,4 @@
-//! What all pages have in common: who visits, what surrounds a page, how texts, times and charts are written, and the limits.
+//! What all pages have in common: the visit, the frame of a page, how texts, times and charts are written, and the limits.
 
 pub(super) mod assets;
 pub(super) mod chart;

@@ -48,7 +48,7 @@ impl Refusal {
         self
     }
 
-    /// Says who is refused.
+    /// Sets the caller that is refused.
     pub(in crate::pages) fn to(mut self, caller: &Caller) -> Self {
         self.0.frame.caller = Some(caller.clone());
         self

@@ -57,7 +57,7 @@ impl<P: Permission> Visit<P> {
         self.allowed.writes()
     }
 
-    /// Who sends it.
+    /// The caller of the request.
     pub(in crate::pages) fn caller(&self) -> &Caller {
         self.allowed.caller()
     }

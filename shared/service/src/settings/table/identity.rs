@@ -12,8 +12,8 @@ pub(crate) static SERVE_OIDC_ISSUER: Setting<IssuerUrl> = Setting {
         meaning: "The OpenID provider by which people can log in, beside accounts, as `oidc NAME` in the audit.",
         unit: "URL",
         fallback: OFF,
-        trade_off: "Needs `SERVE_OIDC_CLIENT_ID`, `SERVE_OIDC_ROLES` and `SERVE_PUBLIC_URL`. Who controls the provider is everybody \
-                    to whom those give a role. Its host may have a private address; other hosts that it names for its \
+        trade_off: "Needs `SERVE_OIDC_CLIENT_ID`, `SERVE_OIDC_ROLES` and `SERVE_PUBLIC_URL`. A person who controls the provider can be \
+                    anybody to whom those give a role. Its host may have a private address; other hosts that it names for its \
                     endpoints need public ones.",
         programs: &[Server],
         secret: false,
