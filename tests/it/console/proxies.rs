@@ -80,7 +80,7 @@ async fn programs() -> Option<[(Kind, PathBuf); 2]> {
 /// Returns the configuration of the page that begins with this comment.
 fn documented(comment: &str) -> String {
     let page = text(PAGE);
-    let (_, after) = page.split_once("\n## In front of it\n").expect("a section about proxies");
+    let (_, after) = page.split_once("\n## Behind a proxy\n").expect("a section about proxies");
     let section = after.split("\n## ").next().unwrap();
     let found = blocks(section, "text").into_iter().find(|it| it.lines().next() == Some(comment));
     found.unwrap_or_else(|| panic!("{PAGE} has no configuration {comment}"))
