@@ -36,13 +36,13 @@ use crate::probe::{agent, probe};
 use crate::rate_limit::RateLimit;
 use crate::timing::timed;
 
-/// How often it says that it accepts pings; after 5 seconds without, nothing counts as missed until it says so again.
+/// How often the server records that it accepts pings. After 5 seconds without such a record no ping counts as missed, until the next one.
 const BEAT_INTERVAL: Duration = Duration::from_secs(3);
-/// Longest time of such a sign.
+/// Time limit for that record.
 const BEAT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for closing the connections to the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest time of a statement of a request to the API that changes nothing: people look for something else after two seconds.
+/// Time limit for a statement of a request that changes nothing: people look for something else after two seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections of the API: to look up callers, for requests that change nothing, and for the others.
 const CALLER_CONNECTIONS: u32 = 2;

@@ -10,7 +10,7 @@ use axum::response::Response;
 use sexton_service::metrics::table::HTTP_REQUEST_DURATION;
 use tokio::time::Instant;
 
-/// What is no route, or no method that is answered.
+/// The label of a request without a route, or with a method that no route answers.
 const OTHER: &str = "other";
 
 /// Answers a request, and records how long that took, unless it comes from `probe`: the process's pings to itself say nothing about

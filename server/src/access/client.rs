@@ -21,7 +21,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 /// Proxies before the server, and what they may say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProxySettings {
-    /// From where they connect; nothing that others send counts.
+    /// The addresses of the proxies. Headers from other addresses are ignored.
     pub trusted: Vec<Network>,
     /// The header with the name of the person whom the proxy has logged in.
     pub user_header: Option<HeaderName>,

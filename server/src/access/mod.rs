@@ -76,7 +76,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Makes it of connections. Requests without a token or a session are refused, and no proxy is trusted.
+    /// Makes a backend of connections. It refuses requests without a token or a session, and trusts no proxy.
     pub fn new(stores: Stores) -> Self {
         Self {
             stores,
@@ -142,7 +142,7 @@ impl Backend {
         backend
     }
 
-    /// Sets what stands before the path of every address: empty, or with a slash before and none behind it.
+    /// Sets the base path, which stands before the path of every address: empty, or with a slash before and none behind it.
     #[must_use]
     pub fn under(self, base_path: &str) -> Self {
         Self { base_path: base_path.into(), ..self }
@@ -169,7 +169,7 @@ impl Backend {
         &self.host
     }
 
-    /// What stands before the path of every address.
+    /// The base path: it stands before the path of every address.
     pub fn base_path(&self) -> Arc<str> {
         Arc::clone(&self.base_path)
     }
@@ -229,15 +229,15 @@ permissions!(
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallerKind {
-    /// By a token.
+    /// A token in the request.
     Token,
-    /// By the session of an account that logged in.
+    /// The session of an account that logged in.
     Account,
-    /// By the session of a person whom the identity provider named.
+    /// The session of a person whom the identity provider named.
     Oidc,
-    /// A trusted proxy names the person.
+    /// The name that a trusted proxy gives.
     Proxy,
-    /// It comes from the server's machine.
+    /// No name: the request comes from the server's machine.
     Local,
 }
 
@@ -250,7 +250,7 @@ pub struct Caller {
     pub role: Role,
     /// The jobs that it may change; `None`: all.
     pub only_jobs: Option<JobScope>,
-    /// How that is known.
+    /// How the caller was identified.
     pub kind: CallerKind,
     /// The account that has logged in.
     pub account: Option<String>,
@@ -288,12 +288,12 @@ impl<P> Allowed<P> {
         &self.caller
     }
 
-    /// For the audit.
+    /// The actor of the request, for the audit.
     pub fn actor(&self) -> &Actor {
         &self.actor
     }
 
-    /// What stands before the path of every address.
+    /// The base path: it stands before the path of every address.
     pub fn base_path(&self) -> Arc<str> {
         self.backend.base_path()
     }

@@ -11,7 +11,7 @@ use crate::problem::{Problem, ProblemCode};
 
 pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What the headers say about the page that sends a request.
+/// The page that sends a request, as far as the headers name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
     /// A page of this server, or the person by the address bar.

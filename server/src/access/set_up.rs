@@ -52,7 +52,7 @@ pub enum SetUpRefusal {
     /// The code is not the one of this process's log.
     #[error("the code is wrong; the newest is in the log of this server, from its start")]
     WrongCode,
-    /// As a log-in would be.
+    /// The request is refused as a log-in would be.
     #[error(transparent)]
     LogIn(#[from] LogInRefusal),
     /// The name or the password is not possible, or the database does not answer.

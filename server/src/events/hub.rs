@@ -1,4 +1,4 @@
-//! One poller for everybody who listens: how many do costs the database nothing.
+//! One poller for all streams: their number costs the database nothing.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::topic::Topic;
 
-/// How often the poller reads the database while somebody listens.
+/// How often the poller reads the database while a stream is open.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// How often [`Topic::Time`] changes.
 const TIME_INTERVAL: Duration = Duration::from_secs(10);

@@ -61,7 +61,7 @@ impl Topic {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The reason for a refusal, in words.
 pub fn parse_topics(text: &str) -> Result<Vec<Topic>, String> {
     let words: Vec<&str> = text.split(',').map(str::trim).collect();
     if words.len() > MAX_TOPICS {

@@ -50,7 +50,7 @@ pub struct ProviderLogIn {
     used_states: RateLimit,
 }
 
-/// What came back with a browser.
+/// The answer of the provider, as the browser brings it.
 #[derive(Clone, Copy, Debug)]
 pub struct Callback<'a> {
     /// The state; empty: it is missing.
@@ -126,7 +126,7 @@ impl ProviderRefusal {
 }
 
 impl ProviderLogIn {
-    /// Makes it of its settings.
+    /// Makes the log-in of a provider of its settings.
     pub fn new(settings: ProviderSettings, client: HttpClient) -> Self {
         Self {
             binding: settings.binding(),
@@ -158,8 +158,9 @@ impl ProviderLogIn {
     }
 }
 
-/// Begins a log-in: returns the cookie that makes it this browser's, and where the browser goes. `base` stands before every path; `next` is
-/// where the person goes then.
+/// Begins a log-in: returns the cookie that ties it to this browser, and the address at the provider to which the browser goes.
+///
+/// `base` stands before every path; `next` is the address to which the person goes after the log-in.
 ///
 /// # Errors
 ///
@@ -172,7 +173,7 @@ pub async fn begin_log_in(
 ) -> Result<(SetCookie, Url), ProviderRefusal> {
     let log_in = backend.provider().ok_or(ProviderRefusal::Off)?;
     let _permit = log_in.permit(client)?;
-    // The provider may log people in without a question, as whom that page wants.
+    // The provider may log people in without a dialogue, as the person whom that page wants.
     if same_origin::refuse_other_sites(headers).is_err()
         && let Some(secret) = session::secret(headers, client)
         && identify::by_session(secret, backend).await?.is_some()
@@ -191,8 +192,9 @@ pub async fn begin_log_in(
     Ok((COOKIE.set(client, pending.cookie(), LIFETIME.num_seconds())?, url))
 }
 
-/// Ends a log-in: starts the session of the person whom the provider names, and ends the one that the browser had. Returns its cookie, and
-/// where the person wanted to go, which the caller checks.
+/// Ends a log-in: starts the session of the person whom the provider names, and ends the one that the browser had.
+///
+/// Returns the cookie of the new session, and the address to which the person wanted to go, which the caller checks.
 ///
 /// # Errors
 ///
@@ -259,7 +261,7 @@ async fn now(backend: &Backend) -> Result<DateTime<Utc>, Problem> {
     Ok(status::clock(&backend.stores.callers).await?)
 }
 
-/// Without what a token has about a person but the id, by which an admin finds the person at the provider.
+/// Logs a failure, of the person only the id: by it an admin finds the person at the provider.
 fn log(client: &Client, error: &ProviderError) {
     let address = client.address;
     match error {

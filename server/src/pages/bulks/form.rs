@@ -1,4 +1,4 @@
-//! What the address and the form of a bulk say.
+//! The parameters of a bulk, in an address and in its form.
 
 use chrono::{DateTime, Utc};
 use sexton_model::bulk::{BulkKind, MAX_CANARY_EXECUTIONS};

@@ -34,7 +34,7 @@ struct BulkPage<'a> {
     kind: BulkKind,
     counts: &'a Preview,
     query: &'a BulkQuery,
-    /// What the bulk needs from other people.
+    /// The approvals that the bulk needs.
     demand: Option<ApprovalDemand>,
     /// What is wrong with what was typed, or why it was not done.
     problems: Problems,

@@ -45,7 +45,7 @@ pub(super) fn job(selector: &Value) -> Option<Uuid> {
     selector.pointer("/filter/job")?.as_str()?.parse().ok()
 }
 
-/// Which executions it is about, a condition each. `jobs` has the names of jobs.
+/// The executions that a bulk selects, a text for each condition. `jobs` has the names of jobs.
 pub(super) fn conditions(selector: &Value, jobs: &HashMap<Uuid, String>) -> Vec<String> {
     if let Some(bulk) = selector.get("bulk").and_then(Value::as_i64) {
         return vec![format!("those that bulk {bulk} has discarded")];

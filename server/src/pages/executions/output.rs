@@ -18,7 +18,7 @@ pub(super) struct ShownOutput {
     pub(super) head: Vec<Line>,
     /// Lines between the two, which the worker did not keep, or which a page does not show.
     pub(super) missing: u64,
-    /// Those of them that only this page leaves out.
+    /// Whether the page leaves out lines that the worker kept, which a command shows.
     pub(super) is_kept: bool,
     pub(super) tail: Vec<Line>,
 }

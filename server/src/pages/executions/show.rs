@@ -69,7 +69,7 @@ impl Done {
     }
 }
 
-/// What the address of an execution may say.
+/// The parameters in the address of an execution.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExecutionQuery {

@@ -30,7 +30,7 @@ use crate::problem::Problem;
 /// Changes shown; more are counted.
 const MAX_SHOWN: usize = 50;
 
-/// What the form says.
+/// The fields of the form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct EditForm {
@@ -39,7 +39,7 @@ pub(super) struct EditForm {
     pool: Option<String>,
     #[serde(deserialize_with = "crate::api::reason")]
     reason: Option<String>,
-    /// Leave it failed.
+    /// Leave the execution failed.
     stay_failed: bool,
     /// Make the changes, instead of showing them.
     apply: bool,
@@ -77,7 +77,7 @@ struct EditPage {
     more_changes: usize,
     /// The digest of what it shows.
     shown: String,
-    /// What the edit needs from other people.
+    /// The approvals that the edit needs.
     demand: Option<ApprovalDemand>,
 }
 

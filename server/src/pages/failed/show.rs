@@ -60,7 +60,7 @@ impl Done {
     }
 }
 
-/// What the address of a failure may say.
+/// The parameters in the address of a failure.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FailureQuery {

@@ -55,7 +55,7 @@ impl Done {
     }
 }
 
-/// What the address of an incident may say.
+/// The parameters in the address of an incident.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct IncidentQuery {

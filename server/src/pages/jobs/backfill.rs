@@ -90,7 +90,7 @@ struct Preview {
     totals: Totals,
     since: String,
     until: String,
-    /// What the backfill needs from other people.
+    /// The approvals that the backfill needs.
     demand: Option<ApprovalDemand>,
 }
 

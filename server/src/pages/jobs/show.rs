@@ -77,7 +77,7 @@ impl Done {
     }
 }
 
-/// What the address of a job may say.
+/// The parameters in the address of a job.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct JobQuery {

@@ -39,7 +39,7 @@ pub(super) struct TriggerManyForm {
     label: Vec<String>,
     /// Which jobs the preview had: the digest of their names.
     seen: Option<String>,
-    /// The first of these that is tried; those before it have their executions, or were refused.
+    /// The first job to try; those before it have their executions, or were refused.
     from: Option<String>,
     /// The key of each execution: what is sent twice with one key runs once.
     key: Option<String>,
@@ -78,7 +78,7 @@ struct TriggeredManyPage {
     refused: usize,
     unknown: usize,
     not_tried: usize,
-    /// Where a repetition begins; `None`: nothing is left.
+    /// The index of the row at which a repetition begins; `None`: nothing is left.
     rest: Option<usize>,
 }
 
@@ -94,7 +94,7 @@ impl TriggerManyForm {
         contains.into_iter().chain(status.map(|word| ("status", word))).chain(labels).collect()
     }
 
-    /// What is missing of a form that a page has shown: without it, nobody has seen the jobs, or what is sent twice runs twice.
+    /// The fields that the form lacks. Without `seen` nobody has looked at the jobs; without a key a form that is sent twice runs the jobs twice.
     fn missing(&self) -> Problems {
         let mut problems = Problems::default();
         if self.key.is_none() {
@@ -181,7 +181,7 @@ impl TriggeredManyPage {
         request(&self.left(), self.key(), self.form.reason.as_deref())
     }
 
-    /// Where the same jobs get another key.
+    /// The address of the same form with another key.
     fn again(&self) -> String {
         address_of_pairs(&self.frame.url("/jobs:trigger"), &self.form.conditions(), "", |_, _| true)
     }

@@ -83,7 +83,7 @@ impl LogInPage {
     }
 }
 
-/// Where a request of people whom nobody knows comes from. What they send is for nobody on the way to read.
+/// The client of a request without a caller. Nobody on the way may read what it sends.
 struct Stranger(Client);
 
 impl FromRequestParts<Site> for Stranger {

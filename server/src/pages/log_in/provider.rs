@@ -16,7 +16,7 @@ use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
 use crate::pages::shell::visit::Site;
 
-/// Where the way to the provider begins.
+/// The path that leads to the provider.
 pub(super) const PATH: &str = "/log-in/oidc";
 
 /// The way to the identity provider, on the page of the log-in.

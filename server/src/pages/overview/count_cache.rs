@@ -12,28 +12,28 @@ use sexton_store::status::DueExecutions;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// After a count that failed, how long none is tried: it may have taken seconds, for which visitors would wait one after the other.
+/// How long no count is tried after one that failed: it may have taken seconds, for which visitors would wait one after the other.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// How old a count may become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ages {
-    /// From which a new one is made.
+    /// The age from which a new count is made.
     max: Duration,
-    /// From which it is not shown any more.
+    /// The age from which the count is not shown any more.
     max_shown: Duration,
 }
 
-/// Of the firings of a day, which change slowly. Half of the day would be over before people notice.
+/// The ages of a count of the firings of a day, which change slowly.
 const OF_DENSITY: Ages = Ages { max: Duration::from_mins(2), max_shown: Duration::from_hours(1) };
-/// Of what was due within an hour.
+/// The ages of a count of the executions that were due within an hour.
 const OF_DUE: Ages = Ages { max: Duration::from_secs(15), max_shown: Duration::from_mins(2) };
 
 /// A count.
 #[derive(Clone, Debug)]
 pub(super) struct Counted<T> {
     pub(super) value: Arc<T>,
-    /// For which time.
+    /// The time for which it was made.
     pub(super) at: DateTime<Utc>,
     made: Instant,
     max_age: Duration,

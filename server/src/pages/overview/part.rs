@@ -22,7 +22,7 @@ use crate::pages::shell::visit::Visit;
 /// Jobs that are shown.
 const MAX_SHOWN: usize = 500;
 
-/// Which ten minutes.
+/// The ten minutes to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PartQuery {

@@ -8,10 +8,10 @@ use sexton_store::status::DueExecutions;
 
 /// Tickets are published within a second or so; the relay takes over after five.
 const MAX_UNPUBLISHED_MS: i64 = 15_000;
-/// What is due and waits for longer than this has no free worker.
+/// An execution that is due and waits for longer than this has no free worker.
 const LONG_WAIT_MS: i64 = 60_000;
 
-/// How much a number has to be looked at.
+/// How urgently a number needs attention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
     Plain,

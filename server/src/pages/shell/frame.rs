@@ -1,4 +1,4 @@
-//! What surrounds every page: navigation, who looks, the instant at which it was made; and how pages write times and links.
+//! The frame of every page: navigation, the caller, the instant at which it was made; and how pages write times and links.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -75,7 +75,7 @@ const LINKS: [Link; 12] = [
     Link { section: Section::Settings, path: "/settings", text: "Settings" },
 ];
 
-/// What surrounds a page.
+/// The frame of a page.
 #[derive(Clone, Debug)]
 pub(in crate::pages) struct Frame {
     pub(in crate::pages) base: Arc<str>,

@@ -22,7 +22,7 @@ use crate::events::{Hub, Listener, Topic};
 #[derive(Clone, Debug)]
 pub(in crate::pages) struct Site {
     pub(in crate::pages) backend: Backend,
-    /// What stands before every path; empty, or with a slash before and none behind it.
+    /// The base path, which stands before every path: empty, or with a slash before and none behind it.
     pub(in crate::pages) base: Arc<str>,
     pub(in crate::pages) hub: Hub,
     pub(super) shared: SharedAnswers,
