@@ -27,7 +27,7 @@ pub use sentences::describe_gap;
 use timeline::{Event, timeline};
 
 /// Maximum number of attempts in a timeline.
-const MAX_ATTEMPTS: i64 = 200;
+pub(crate) const MAX_ATTEMPTS: i64 = 200;
 
 /// The firings of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,10 +206,7 @@ pub async fn explain(
     })
 }
 
-pub(crate) async fn read_timeline(
-    store: &Store,
-    id: Uuid,
-) -> Result<Option<Vec<Event>>, StoreError> {
+async fn read_timeline(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
     let Some(execution) = executions::find(store, id).await? else { return Ok(None) };
     let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS).await?;
     let actions = operator::list_by_execution(store, id).await?;

@@ -72,6 +72,9 @@ pub struct Execution {
     pub progress: Option<Value>,
     /// Number of attempts that were opened; `None`: retention has removed them.
     pub attempts_made: Option<i64>,
+    /// Where it came from, for its traces; no document has it.
+    #[serde(skip)]
+    pub traceparent: Option<String>,
 }
 
 impl Execution {
@@ -98,16 +101,4 @@ pub async fn list_by_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, 
     Ok(sqlx::query_file_as!(Execution, "src/executions/of_ids.sql", ids)
         .fetch_all(store.with_timeout())
         .await?)
-}
-
-/// Returns where an execution came from, as a `traceparent`; `None`: nothing is recorded, or there is no such execution.
-pub async fn find_traceparent(store: &Store, id: Uuid) -> Result<Option<String>, StoreError> {
-    let found = sqlx::query_scalar!(
-        "-- execution_traceparent
-        SELECT traceparent FROM sexton.executions WHERE id = $1",
-        id
-    )
-    .fetch_optional(store.with_timeout())
-    .await?;
-    Ok(found.flatten())
 }

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::connection::client_timeout::WithTimeout;
 use crate::error::parse_column;
+use crate::executions::Execution;
 use crate::jobs::Job;
 use crate::{Now, Store, StoreError};
 
@@ -77,6 +78,36 @@ pub struct FiringExecution {
     pub error_message: Option<String>,
     /// Who backfilled it, and why.
     pub backfill: Option<Pause>,
+}
+
+impl FiringExecution {
+    /// Makes it of a whole row, and of who backfilled that.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Inconsistent`] for a state that this version does not know.
+    pub fn of(execution: &Execution, backfill: Option<Pause>) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: execution.id,
+            execution_key: execution.execution_key.clone(),
+            scheduled_for: execution.scheduled_for,
+            recorded: ExecutionRecord {
+                state: parse_column("executions.state", &execution.state, State::parse)?,
+                skip_reason: execution.skip_reason.clone(),
+                held: execution.is_waiter(),
+            },
+            attempt: execution.attempt,
+            claimed_at: execution.claimed_at,
+            started_at: execution.started_at,
+            finished_at: execution.finished_at,
+            next_attempt_at: execution.next_attempt_at,
+            outcome: execution.outcome.clone(),
+            replaced_by: execution.replaced_by,
+            error_class: execution.error_class.clone(),
+            error_message: execution.error_message.clone(),
+            backfill,
+        })
+    }
 }
 
 /// Reads a page of a job's ledger; `None` if the job does not exist.
@@ -223,19 +254,26 @@ async fn list_claimed(
     Ok(rows.into_iter().map(|row| (row.scheduled_for, row.execution_key)).collect())
 }
 
-/// Returns an execution as the ledger reads it.
+/// Returns who backfilled an execution, and why; `None`: nobody did.
 ///
 /// # Errors
 ///
 /// Those of the database.
-pub async fn find_execution(
+pub async fn find_backfill(
     store: &Store,
-    job: Uuid,
-    key: &str,
-) -> Result<Option<FiringExecution>, StoreError> {
-    // The transaction only reads: a failed rollback loses nothing.
-    let mut tx = store.begin().await?;
-    Ok(list_executions(&mut tx, job, &[key.to_owned()]).await?.remove(key))
+    execution: &Execution,
+) -> Result<Option<Pause>, StoreError> {
+    let Some(action) = execution.backfill else { return Ok(None) };
+    let found = sqlx::query!(
+        "-- backfill_of_execution
+        SELECT actor, reason FROM sexton.operator_actions WHERE id = $1",
+        action
+    )
+    .fetch_optional(store.with_timeout())
+    .await?;
+    let found = found.map(|row| Pause { actor: Some(row.actor), why: row.reason });
+    // Retention may have removed the action.
+    Ok(Some(found.unwrap_or_default()))
 }
 
 async fn list_executions(

@@ -7,7 +7,7 @@ use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken};
 use sexton_model::output::{Chunk, Line, Stream};
 use sexton_model::retry::Decision;
 use sexton_store::lease::AttemptFence;
-use sexton_store::output::{OutputPart, WriteOutcome, list_chunks, write};
+use sexton_store::output::{OutputPart, WriteOutcome, find_with_chunks, list_chunks, write};
 use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_store::{StoreError, attempts};
 use uuid::Uuid;
@@ -75,6 +75,39 @@ async fn an_overtaken_worker_writes_no_output() {
     assert_eq!(texts(&fixture, id, 2).await, nothing);
     assert_eq!(wrote(&fixture, second, one()).await, WriteOutcome::Done);
     assert_eq!(texts(&fixture, id, 2).await, ["late"]);
+}
+
+#[tokio::test]
+async fn an_attempt_is_read_with_its_first_chunks_in_one_statement() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let read = async |number, limit| {
+        find_with_chunks(fixture.store(), id.get(), number, limit).await.unwrap()
+    };
+    assert_eq!(read(None, 9).await, None);
+    let first = fixture.opened(id, 1, 0).await;
+    let lines = (1..=3).map(|line| chunk(line, &line.to_string())).collect();
+    wrote(&fixture, first, part(lines)).await;
+    let found = read(None, 2).await.unwrap();
+    assert_eq!((found.number, &found.outcome), (1, &None));
+    assert_eq!(found.chunks, [(*chunk(1, "1")).clone(), (*chunk(2, "2")).clone()]);
+    fixture.settle(first, retry(0, 1), 1).await;
+    fixture.opened(id, 2, 1).await;
+    let last = read(None, 9).await.unwrap();
+    assert_eq!((last.number, &last.outcome, last.chunks.len()), (2, &None, 0), "the last one");
+    let first = read(Some(1), 9).await.unwrap();
+    assert_eq!((first.number, first.outcome.as_deref(), first.chunks.len()), (1, Some("error"), 3));
+    assert_eq!(read(Some(3), 9).await, None);
+    // A worker from before chunks stored it in the attempt's row; where both are, the chunks count.
+    let old = json!({"lines": []});
+    sqlx::query("UPDATE sexton.attempts SET output = $1")
+        .bind(&old)
+        .execute(fixture.db.pool())
+        .await
+        .unwrap();
+    assert_eq!(read(Some(1), 9).await.unwrap().legacy_output, None);
+    sqlx::query("DELETE FROM sexton.attempt_output").execute(fixture.db.pool()).await.unwrap();
+    assert_eq!(read(Some(1), 9).await.unwrap().legacy_output, Some(old));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use sexton_model::output::{Line, Output, Stream};
 use sexton_operations::error::{NotFound, OperationError};
-use sexton_operations::executions::output::{WrittenOutput, read};
+use sexton_operations::executions::output::{WrittenOutput, find};
 use sexton_store::Store;
 use uuid::Uuid;
 
@@ -34,16 +34,16 @@ impl ShownOutput {
     }
 }
 
-/// Reads the output of an attempt, or of the last one. `None`: no attempt was opened yet.
+/// Reads the output of an attempt of an execution that exists, or of the last one. `None`: no attempt was opened yet.
 pub(super) async fn shown(
     store: &Store,
     id: Uuid,
     attempt: Option<i32>,
 ) -> Result<Option<ShownOutput>, OperationError> {
-    match read(store, id, attempt).await {
-        Ok(written) => Ok(Some(split(written))),
-        Err(OperationError::NotFound(NotFound::AnyAttempt { .. })) => Ok(None),
-        Err(error) => Err(error),
+    match (find(store, id, attempt).await?, attempt) {
+        (Some(written), _) => Ok(Some(split(written))),
+        (None, None) => Ok(None),
+        (None, Some(number)) => Err(NotFound::Attempt { execution: id, number }.into()),
     }
 }
 

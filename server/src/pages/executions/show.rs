@@ -7,13 +7,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sexton_model::access::Role;
 use sexton_model::failures::MASK;
-use sexton_model::id::ExecutionId;
 use sexton_model::job::is_reserved;
 use sexton_model::progress::Progress;
-use sexton_operations::executions::details::{self, ExecutionDetails};
-use sexton_operations::executions::traces::{self, AttemptTrace};
+use sexton_operations::executions::details::{self, ExecutionDetails, ExplainedDetails};
+use sexton_operations::executions::traces::AttemptTrace;
 use sexton_operations::flows::describe_wait;
-use sexton_operations::ledger::execution::{ExplainedExecution, explain_execution};
+use sexton_operations::ledger::execution::ExplainedExecution;
 use sexton_store::attempts::Attempt;
 use sexton_store::executions::Execution;
 use sexton_store::flows::FlowMember;
@@ -195,15 +194,13 @@ pub(super) async fn show(
     let frame = visit.frame(Section::Executions).await?;
     let store = visit.reads();
     let found = async {
-        let explained = explain_execution(store, &id, frame.now).await?;
-        let id = explained.execution.id;
-        let details = details::find(store, id, false).await?;
-        let output = shown(store, id, query.values.attempt).await?;
-        let traces = traces::list(store, ExecutionId::new(id), &details.attempts).await?;
-        Ok((explained, details, output, traces))
+        let found = details::find_explained(store, &id, frame.now).await?;
+        let output = shown(store, found.details.execution.id, query.values.attempt).await?;
+        Ok((found, output))
     };
     let found: Result<_, sexton_operations::error::OperationError> = found.await;
-    let (explained, details, output, traces) = found.map_err(|error| visit.refuse(error))?;
+    let (found, output) = found.map_err(|error| visit.refuse(error))?;
+    let ExplainedDetails { details, explained, traces } = found;
     Ok(html(&ExecutionPage {
         frame,
         execution: &details.execution,

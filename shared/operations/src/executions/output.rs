@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use sexton_model::output::{Chunk, Output};
-use sexton_store::attempts::{self, AttemptOutput};
-use sexton_store::{Store, executions, output};
+use sexton_store::output::{self, AttemptWithChunks};
+use sexton_store::{Store, executions};
 use uuid::Uuid;
 
 use crate::error::{NotFound, OperationError};
@@ -37,11 +37,33 @@ pub async fn read(
     id: Uuid,
     number: Option<i32>,
 ) -> Result<WrittenOutput, OperationError> {
-    let Some(found) = attempts::output(store, id, number).await? else {
-        return Err(no_attempt(store, id, number).await);
+    match find(store, id, number).await? {
+        Some(written) => Ok(written),
+        None => Err(no_attempt(store, id, number).await),
+    }
+}
+
+/// As [`read`]; `None`: the attempt does not exist.
+///
+/// # Errors
+///
+/// [`OperationError::Failed`] for output that cannot be read, and those of the database.
+pub async fn find(
+    store: &Store,
+    id: Uuid,
+    number: Option<i32>,
+) -> Result<Option<WrittenOutput>, OperationError> {
+    let Some(found) = output::find_with_chunks(store, id, number, MAX_CHUNKS).await? else {
+        return Ok(None);
     };
-    let output = read_attempt(store, &found).await?;
-    Ok(WrittenOutput { number: found.number, outcome: found.outcome, output })
+    let AttemptWithChunks { number, outcome, chunks, legacy_output } = found;
+    let output = if chunks.is_empty() {
+        legacy_output.map(|value| parse_legacy_output(number, value)).transpose()
+    } else {
+        join_chunks(number, &chunks).map(Some)
+    };
+    let output = output.map_err(OperationError::Failed)?;
+    Ok(Some(WrittenOutput { number, outcome, output }))
 }
 
 /// Returns the error for an attempt that does not exist.
@@ -55,19 +77,6 @@ pub(crate) async fn no_attempt(store: &Store, id: Uuid, number: Option<i32>) -> 
         Some(number) => NotFound::Attempt { execution: id, number }.into(),
         None => NotFound::AnyAttempt { execution: id, state: execution.state }.into(),
     }
-}
-
-async fn read_attempt(
-    store: &Store,
-    attempt: &AttemptOutput,
-) -> Result<Option<Output>, OperationError> {
-    let (id, number) = (attempt.execution_id, attempt.number);
-    let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
-    if !chunks.is_empty() {
-        return join_chunks(number, &chunks).map(Some).map_err(OperationError::Failed);
-    }
-    let before = attempt.output.clone().map(|value| parse_legacy_output(number, value));
-    before.transpose().map_err(OperationError::Failed)
 }
 
 /// Returns the output in an attempt's chunks.

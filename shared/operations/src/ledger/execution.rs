@@ -2,16 +2,16 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sexton_model::explain::of_execution;
-use sexton_store::Store;
+use sexton_model::explain::{Pause, of_execution};
 use sexton_store::executions::{self, Execution};
 use sexton_store::flows::{self, FlowMember};
-use sexton_store::ledger::{FiringExecution, find_execution};
+use sexton_store::ledger::{FiringExecution, find_backfill};
+use sexton_store::{Store, StoreError, attempts, operator};
 use uuid::Uuid;
 
 use super::sentences::describe_execution;
-use super::timeline::Event;
-use super::{ExecutionSummary, read_timeline};
+use super::timeline::{Event, timeline};
+use super::{ExecutionSummary, MAX_ATTEMPTS};
 use crate::error::OperationError;
 use crate::execution_ids;
 use crate::flows::describe_wait;
@@ -63,29 +63,45 @@ pub async fn explain_execution(
     now: DateTime<Utc>,
 ) -> Result<ExplainedExecution, OperationError> {
     let id = execution_ids::resolve(store, id).await?;
-    let missing = || execution_ids::missing(id);
-    let execution = executions::find(store, id).await?.ok_or_else(missing)?;
-    let recorded = find_execution(store, execution.job_id, &execution.execution_key).await?;
-    let recorded = recorded.ok_or_else(missing)?;
+    let execution = executions::find(store, id).await?.ok_or_else(|| execution_ids::missing(id))?;
+    let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS).await?;
+    let actions = operator::list_by_execution(store, id).await?;
+    let backfill = find_backfill(store, &execution).await?;
     let place = match execution.flow_id {
-        Some(_) => flows::find_member(store, id).await?,
+        Some(_) => find_place(store, id).await?,
         None => None,
     };
-    let flow =
-        place.map(|(flow, member)| FlowPlace { flow_id: flow.id, flow_name: flow.name, member });
+    Ok(explain(&execution, backfill, place, timeline(&execution, &attempts, &actions), now)?)
+}
+
+/// Reads the place of an execution in its flow, its depth not counted.
+pub(crate) async fn find_place(store: &Store, id: Uuid) -> Result<Option<FlowPlace>, StoreError> {
+    let place = flows::find_member(store, id).await?;
+    Ok(place.map(|(flow, member)| FlowPlace { flow_id: flow.id, flow_name: flow.name, member }))
+}
+
+/// Explains an execution by what was read of it.
+pub(crate) fn explain(
+    execution: &Execution,
+    backfill: Option<Pause>,
+    flow: Option<FlowPlace>,
+    timeline: Vec<Event>,
+    now: DateTime<Utc>,
+) -> Result<ExplainedExecution, StoreError> {
+    let recorded = FiringExecution::of(execution, backfill)?;
     let disposition = of_execution(&recorded.recorded);
     let why = why_blocked(flow.as_ref())
-        .or_else(|| why_later(&execution, now))
+        .or_else(|| why_later(execution, now))
         .or_else(|| describe_execution(&disposition, Some(&recorded)))
         .unwrap_or_default();
     Ok(ExplainedExecution {
         disposition: disposition.word().to_owned(),
         why,
         flow,
-        execution: summary(&execution, &recorded),
-        timeline: read_timeline(store, id).await?.unwrap_or_default(),
-        job_name: execution.job_name,
-        execution_key: execution.execution_key,
+        execution: summary(execution, &recorded),
+        timeline,
+        job_name: execution.job_name.clone(),
+        execution_key: execution.execution_key.clone(),
         scheduled_for: execution.scheduled_for,
     })
 }

@@ -195,6 +195,65 @@ pub async fn list_chunks(
     .await?)
 }
 
+/// An attempt with the chunks of its output.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttemptWithChunks {
+    /// Its number.
+    pub number: i32,
+    /// How it ended; `None`: it is open.
+    pub outcome: Option<String>,
+    /// Its first chunks, in the order of their lines.
+    pub chunks: Vec<Chunk>,
+    /// The output that a worker from before chunks stored; `None` if there are chunks.
+    pub legacy_output: Option<Value>,
+}
+
+/// Returns one attempt, the last one if the number is `None`, with at most `limit` chunks of its output. `None` if the attempt does not
+/// exist.
+pub async fn find_with_chunks(
+    store: &Store,
+    id: Uuid,
+    number: Option<i32>,
+    limit: i64,
+) -> Result<Option<AttemptWithChunks>, StoreError> {
+    let rows = sqlx::query!(
+        r#"-- attempt_with_chunks
+        SELECT a.number AS "number!", a.outcome AS "outcome?",
+               CASE WHEN c.first_line IS NULL THEN a.output END AS "legacy_output?",
+               c.first_line AS "first_line?", c.lines AS "lines?", c.bytes_before AS "bytes_before?", c.bytes AS "bytes?",
+               c.from_at AS "from?", c.to_at AS "to?", c.content AS "text?"
+        FROM (SELECT number, outcome, output FROM sexton.all_attempts
+              WHERE execution_id = $1 AND ($2::int IS NULL OR number = $2)
+              ORDER BY number DESC LIMIT 1) a
+        LEFT JOIN LATERAL (
+            SELECT o.* FROM sexton.attempt_output o WHERE o.execution_id = $1 AND o.number = a.number
+            ORDER BY o.first_line LIMIT $3) c ON true
+        ORDER BY c.first_line"#,
+        id,
+        number,
+        limit
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    let mut found: Option<AttemptWithChunks> = None;
+    for row in rows {
+        let attempt = found.get_or_insert_with(|| AttemptWithChunks {
+            number: row.number,
+            outcome: row.outcome,
+            chunks: Vec::new(),
+            legacy_output: row.legacy_output,
+        });
+        if let (Some(first_line), Some(lines)) = (row.first_line, row.lines)
+            && let (Some(bytes_before), Some(bytes)) = (row.bytes_before, row.bytes)
+            && let (Some(from), Some(to), Some(text)) = (row.from, row.to, row.text)
+        {
+            let chunk = Chunk { first_line, lines, bytes_before, bytes, from, to, text };
+            attempt.chunks.push(chunk);
+        }
+    }
+    Ok(found)
+}
+
 /// The state of an attempt, for readers that follow its output.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct AttemptStatus {
