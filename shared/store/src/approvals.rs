@@ -12,8 +12,8 @@ mod votes;
 
 pub use carry_out::{ClaimedRequest, claim, end_backfilled, fail, release};
 pub use requests::{
-    Approval, ApprovalRequest, NewRequest, RequestCreation, count_waiting, create, find, list,
-    list_creators, list_job_labels,
+    Approval, ApprovalRequest, NewRequest, RequestCreation, WaitingRequests, count_waiting, create,
+    find, list, list_creators, list_job_labels,
 };
 pub use rules::{ApprovalRule, NewRule, RuleChange, delete_rule, list_rules, set_rule};
 pub use votes::{VoteOutcome, approve, reject};

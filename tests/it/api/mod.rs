@@ -32,6 +32,7 @@ mod scopes;
 mod sessions;
 mod set_up;
 mod slow;
+mod statements;
 mod tiles;
 mod tokens;
 mod trigger_all;

@@ -9,6 +9,7 @@ pub(super) mod form;
 pub(super) mod frame;
 pub(super) mod gaps;
 pub(super) mod guard;
+mod heading;
 pub(super) mod instant;
 pub(super) mod problems;
 pub(super) mod query;

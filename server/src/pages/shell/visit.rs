@@ -9,14 +9,16 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use sexton_operations::actor::Actor;
 use sexton_operations::approvals::requests;
 use sexton_service::settings::EffectiveSetting;
-use sexton_store::approvals::ApprovalRequest;
-use sexton_store::{Store, status};
+use sexton_store::Store;
+use sexton_store::approvals::{ApprovalRequest, WaitingRequests};
 
 use super::frame::{Frame, Section};
+use super::heading::SharedHeading;
 use super::refusal::Refusal;
 use super::shared::{REFRESH, SharedAnswers};
 use crate::access::{Allowed, Backend, Caller, Permission};
 use crate::events::{Hub, Listener, Topic};
+use crate::problem::Problem;
 
 /// What all pages work with. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -26,11 +28,13 @@ pub(in crate::pages) struct Site {
     pub(in crate::pages) base: Arc<str>,
     pub(in crate::pages) hub: Hub,
     pub(super) shared: SharedAnswers,
+    heading: SharedHeading,
 }
 
 impl Site {
     pub(in crate::pages) fn new(backend: Backend, hub: Hub) -> Self {
-        Self { base: backend.base_path(), backend, hub, shared: SharedAnswers::default() }
+        let (shared, heading) = (SharedAnswers::default(), SharedHeading::default());
+        Self { base: backend.base_path(), backend, hub, shared, heading }
     }
 }
 
@@ -77,18 +81,27 @@ impl<P: Permission> Visit<P> {
         self.site.hub.listen(topics)
     }
 
-    /// Returns what surrounds a page, with the database's clock.
+    /// Returns what surrounds a page, with the database's clock. What an open page fetches may have that of a moment before.
     pub(in crate::pages) async fn frame(&self, section: Section) -> Result<Frame, Refusal> {
-        let now = status::clock(self.reads()).await.map_err(|error| self.refuse(error))?;
+        let (changes, read) = (self.site.hub.changes(), || self.read_heading());
+        let heading = if self.is_refresh {
+            self.site.heading.share(changes, read).await
+        } else {
+            self.site.heading.read(changes, read).await
+        };
+        let heading = heading.map_err(|problem| self.refuse(problem))?;
+        let WaitingRequests { now, count: waiting } = heading;
         let mut caller = self.allowed.caller().clone();
         if self.is_refresh {
             caller.name.clear();
             caller.session_expires_at = None;
         }
         let (base, caller) = (Arc::clone(&self.site.base), Some(caller));
-        let waiting = requests::count_waiting(self.reads()).await;
-        let waiting = waiting.map_err(|error| self.refuse(error))?;
         Ok(Frame { base, caller, section, now, path: self.path(), waiting })
+    }
+
+    async fn read_heading(&self) -> Result<WaitingRequests, Problem> {
+        Ok(requests::count_waiting(self.reads()).await?)
     }
 
     /// The settings of this server, without any secret.
@@ -117,7 +130,7 @@ impl<P: Permission> Visit<P> {
     }
 
     /// Makes a page of a refusal.
-    pub(in crate::pages) fn refuse(&self, problem: impl Into<crate::problem::Problem>) -> Refusal {
+    pub(in crate::pages) fn refuse(&self, problem: impl Into<Problem>) -> Refusal {
         let refusal = Refusal::new(problem.into(), &self.site, self.path());
         refusal.of_reading(self.is_reading).to(self.allowed.caller())
     }

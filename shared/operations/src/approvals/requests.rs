@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sexton_store::Store;
-use sexton_store::approvals::{self, ApprovalRequest};
+use sexton_store::approvals::{self, ApprovalRequest, WaitingRequests};
 
 use crate::error::{NotFound, OperationError};
 use crate::paging::{Cursor, Page, PagedList};
@@ -42,12 +42,12 @@ pub async fn find(store: &Store, id: i64) -> Result<ApprovalRequest, OperationEr
     Ok(request)
 }
 
-/// Counts the requests that have neither ended nor expired.
+/// Counts the requests that have neither ended nor expired, and reads the database's clock.
 ///
 /// # Errors
 ///
 /// Those of the database.
-pub async fn count_waiting(store: &Store) -> Result<i64, OperationError> {
+pub async fn count_waiting(store: &Store) -> Result<WaitingRequests, OperationError> {
     Ok(approvals::count_waiting(store).await?)
 }
 

@@ -255,15 +255,26 @@ async fn list_approvals(
     Ok(all)
 }
 
-/// Counts the requests that have neither ended nor expired.
+/// How many requests wait, and when that was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitingRequests {
+    /// When they were counted, by the database's clock.
+    pub now: DateTime<Utc>,
+    /// The number of those that have neither ended nor expired.
+    pub count: i64,
+}
+
+/// Counts the requests that have neither ended nor expired, and reads the database's clock.
 ///
 /// # Errors
 ///
 /// [`StoreError`].
-pub async fn count_waiting(store: &Store) -> Result<i64, StoreError> {
-    Ok(sqlx::query_scalar!(
+pub async fn count_waiting(store: &Store) -> Result<WaitingRequests, StoreError> {
+    Ok(sqlx::query_as!(
+        WaitingRequests,
         r#"-- count_waiting_approvals
-        SELECT count(*) AS "waiting!" FROM sexton.approval_requests WHERE state = 'waiting' AND expires_at > now()"#
+        SELECT clock_timestamp() AS "now!", count(*) AS "count!" FROM sexton.approval_requests
+        WHERE state = 'waiting' AND expires_at > now()"#
     )
     .fetch_one(store.with_timeout())
     .await?)

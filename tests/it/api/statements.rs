@@ -1,0 +1,112 @@
+//! How many statements a page takes: with hundreds of open pages, each of them counts hundreds of times.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::DateTime;
+use serde_json::json;
+use sexton_model::access::Role;
+use sexton_model::approval::ProposalKind;
+use sexton_model::output::{Chunk, Line, Stream};
+use sexton_server::access::{Backend, Stores};
+use sexton_store::approvals::{self, NewRequest, RequestCreation};
+use sexton_store::operator::AuditContext;
+use sexton_store::output::OutputPart;
+use sexton_store::{Store, StoreOptions};
+use sexton_tests::proxy::Proxy;
+
+use super::{Fixture, LOCAL_HOST};
+use crate::cli::Console;
+
+/// PostgreSQL ends each answer with the kind of its statement and the number of its rows.
+const END_OF_READ: &[u8] = b"SELECT ";
+/// What an open page sends.
+const REFRESH: [&str; 2] = [LOCAL_HOST, "Sexton-Refresh: 1"];
+/// Addresses of one page: open pages of the same one would share their answer.
+const VARIANTS: [&str; 10] = [
+    "",
+    "?attempt=1",
+    "?done=cancelled",
+    "?done=cancel_requested",
+    "?done=run_again",
+    "?done=sent_twice",
+    "?attempt=1&done=cancelled",
+    "?attempt=1&done=cancel_requested",
+    "?attempt=1&done=run_again",
+    "?attempt=1&done=sent_twice",
+];
+
+/// A server whose statements are counted, for visitors without a token.
+async fn counting() -> (Fixture, Proxy) {
+    let console = Arc::new(Console::with_jobs().await);
+    let proxy = Proxy::before_counting(console.url(), END_OF_READ).await.unwrap();
+    let url = proxy.url(console.url());
+    let separator = if url.contains('?') { '&' } else { '?' };
+    // The proxy must see the answers on the wire.
+    let url = format!("{url}{separator}sslmode=disable");
+    let open = |read_timeout| {
+        let mut options = StoreOptions::new(&url, "api");
+        options.read_timeout = read_timeout;
+        Store::open(&options).unwrap()
+    };
+    let short = Some(Duration::from_secs(2));
+    let stores = Stores { callers: open(short), reads: open(short), writes: open(None) };
+    let backend = Backend::new(stores).on("host").with_local_role(Some(Role::Viewer));
+    (Fixture::serve(console, |_| backend).await, proxy)
+}
+
+/// The least statements that one of these pages takes, each of them fetched once: some open connections as well, which takes more.
+async fn least(f: &Fixture, proxy: &Proxy, page: &str, headers: &[&str], expected: &str) -> usize {
+    let mut least = usize::MAX;
+    for variant in VARIANTS {
+        let before = proxy.matches();
+        let answer = f.send_to("GET", &format!("{page}{variant}"), headers, "").await.expect(200);
+        least = least.min(proxy.matches() - before);
+        assert!(answer.as_str().unwrap().contains(expected), "{variant}: {answer}");
+    }
+    least
+}
+
+#[tokio::test]
+async fn the_page_of_an_execution_takes_five_statements_and_an_open_one_four() {
+    let (f, proxy) = counting().await;
+    let id = f.console.trigger("shop.charge").await;
+    let line = Line {
+        at: DateTime::from_timestamp(1_767_225_600, 0).unwrap(),
+        stream: Stream::Stdout,
+        text: "paper jam".to_owned(),
+    };
+    let chunks = vec![Arc::new(Chunk::new(1, 0, 10, &[line]))];
+    let output = OutputPart { chunks, ..OutputPart::default() };
+    f.console.fail(f.console.open(id, 1).await, "no printer", Some(output)).await;
+    let page = format!("/executions/{id}");
+    // The heading, the execution, its attempts, what people did, and the output.
+    assert_eq!(least(&f, &proxy, &page, &[LOCAL_HOST], "paper jam").await, 5);
+    // The heading is shared.
+    assert_eq!(least(&f, &proxy, &page, &REFRESH, "paper jam").await, 4);
+}
+
+#[tokio::test]
+async fn a_page_that_is_opened_counts_what_waits_now_and_open_pages_do_not_go_back_behind_it() {
+    let f = Fixture::with_local_role(Some(Role::Viewer)).await;
+    let waits = async |path: &str, headers: &[&str]| {
+        let page = f.send_to("GET", path, headers, "").await.expect(200);
+        page.as_str().unwrap().contains("Approvals (1)")
+    };
+    assert!(!waits("/channels", &REFRESH).await);
+    let digest = "0".repeat(64);
+    let new = NewRequest {
+        kind: ProposalKind::Discard,
+        proposal: &json!({"execution": "x", "job": "shop.charge"}),
+        digest: &digest,
+        shown_digest: &digest,
+        people: 2,
+        rules: &[],
+        names: &["account ann".to_owned()],
+    };
+    let by = AuditContext { actor: "account ann", reason: None };
+    let created = approvals::create(f.console.store(), new, by, None).await.unwrap();
+    assert!(matches!(created, RequestCreation::Created(_)));
+    assert!(waits("/channels", &[LOCAL_HOST]).await);
+    assert!(waits("/workers", &REFRESH).await);
+}
