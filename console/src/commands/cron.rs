@@ -6,11 +6,11 @@ pub mod stream;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
-use serde_json::json;
-use sexton_model::cron::{
-    DayRule, Dialect, Dst, Expression, depends_on_name, restricts_days_twice,
+use sexton_model::cron::{DayRule, Dst, depends_on_name, restricts_days_twice};
+use sexton_model::zone::Zone;
+use sexton_operations::cron::{
+    CronFirings, DEFAULT_FIRINGS, MAX_FIRINGS, TriedExpression, next as next_firings,
 };
-use sexton_model::zone::{Zone, tz_data_version};
 use sexton_operations::instants;
 use sexton_service::clock;
 
@@ -21,12 +21,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::ago;
 
-pub(super) use anomalies::{document as anomaly_document, wall};
-
-/// Maximum number of firings of one answer.
-const MAX_COUNT: usize = 1_000;
-/// Number of firings by default.
-const DEFAULT_COUNT: usize = 5;
+pub(super) use anomalies::wall;
 
 /// Try cron expressions.
 #[derive(Debug, Subcommand)]
@@ -59,7 +54,7 @@ pub struct Next {
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
     /// Number of firings
-    #[arg(long, default_value_t = DEFAULT_COUNT, value_parser = parse_count)]
+    #[arg(long, default_value_t = DEFAULT_FIRINGS, value_parser = parse_count)]
     count: usize,
     /// Also show the clock changes within two years that affect its firings
     #[arg(long, conflicts_with = "stdin")]
@@ -88,33 +83,22 @@ pub async fn run(command: &CronCommand, session: &Session) -> Result<(), Failure
 fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
     let now = clock::now();
     let from = next.from.unwrap_or(now);
-    let name = next.job.as_deref().unwrap_or_default();
-    let expression = Expression::parse_with_days(text, Dialect::Any, name, next.days)
+    let tried = TriedExpression {
+        text,
+        zone: next.tz,
+        dst: next.dst,
+        days: next.days,
+        job: next.job.as_deref(),
+    };
+    let found = next_firings(tried, from, next.count, next.anomalies)
         .map_err(|error| Failure::Failed(error.to_string()))?;
-    let firings: Vec<_> = expression.iter_after(from, next.tz, next.dst).take(next.count).collect();
-    let anomalies =
-        next.anomalies.then(|| expression.anomalies(from, lint_horizon(from), next.tz, next.dst));
     if session.out.is_json() {
-        let mut document = json!({
-            "expression": text,
-            "tz": next.tz.name(),
-            "dst": next.dst,
-            "days": next.days,
-            "job": next.job,
-            "from": instant(from),
-            "tz_version": tz_data_version(),
-            "next": firings.iter().copied().map(instant).collect::<Vec<_>>(),
-        });
-        if let Some(anomalies) = anomalies {
-            document["anomalies"] =
-                anomalies.iter().map(|one| anomaly_document(one, next.tz)).collect();
-        }
-        return session.out.document(&document);
+        return session.out.document(&CronFirings::new(tried, from, found));
     }
-    if firings.is_empty() {
+    if found.firings.is_empty() {
         return session.out.print("It never fires: nothing matches within 100 years.");
     }
-    for at in firings {
+    for at in found.firings {
         let wall = next.tz.at(at);
         let shown = match next.tz {
             Zone::UTC => wall.format("%a").to_string(),
@@ -122,11 +106,11 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
         };
         session.out.print(format!("{}  {shown}  {}", instant(at), ago(at, now)))?;
     }
-    if let Some(anomalies) = anomalies {
+    if let Some(anomalies) = found.anomalies {
         render_anomalies(&anomalies, next.tz, lint_horizon(from), session)?;
     }
     if next.days.is_none() && restricts_days_twice(text) {
-        let rule = expression.day_rule().as_str();
+        let rule = found.day_rule.as_str();
         session.out.print(format!(
             "Both day fields restrict the days. As in cron, this is --days {rule}."
         ))?;
@@ -163,7 +147,7 @@ fn parse_days(word: &str) -> Result<DayRule, String> {
 
 pub(super) fn parse_count(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(count @ 1..=MAX_COUNT) => Ok(count),
-        _ => Err(format!("write a number from 1 to {MAX_COUNT}")),
+        Ok(count @ 1..=MAX_FIRINGS) => Ok(count),
+        _ => Err(format!("write a number from 1 to {MAX_FIRINGS}")),
     }
 }

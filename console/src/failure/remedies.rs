@@ -1,6 +1,7 @@
 //! What an operation refused, as a failure of a command: the fact, and the option or command that helps.
 
 use sexton_model::fingerprint::FINGERPRINT_DIGITS;
+use sexton_model::lock_key::DeriveError;
 use sexton_model::state::State;
 use sexton_operations::error::{
     Conflict, ExecutionAction, InvalidRequest, NotFound, OperationError, join_field,
@@ -94,6 +95,9 @@ fn describe_invalid(invalid: &InvalidRequest) -> String {
         }
         InvalidRequest::AdvisoryLock { holders, .. } => {
             format!("{invalid}; {}", free_advisory(holders))
+        }
+        InvalidRequest::LockKey(DeriveError::NamespaceMissing(_)) => {
+            format!("{invalid}; add --namespace")
         }
         InvalidRequest::IdsAndFilter
         | InvalidRequest::Other(_)

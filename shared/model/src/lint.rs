@@ -15,7 +15,7 @@ mod steps;
 mod tests;
 
 use chrono::{DateTime, Months, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::text_enum::text_enum;
 
@@ -33,7 +33,7 @@ pub fn lint_horizon(now: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 /// The severity of a finding.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = FindingSeverity))]
 pub enum Severity {
@@ -50,6 +50,7 @@ text_enum!(Severity { Note => "note", Warning => "warning", Error => "error" });
 /// The rule behind a finding. The words are part of the interface and do not change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LintCode))]
 pub enum Code {
     /// The schedule cannot be parsed.
     Unreadable,
@@ -112,6 +113,7 @@ impl Code {
 
 /// A finding of one rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LintFinding))]
 pub struct Finding {
     /// The rule.
     pub code: Code,

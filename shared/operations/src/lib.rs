@@ -11,6 +11,7 @@
 //! - [`ledger`]: the dispositions of firings. [`audit`]: operators' actions.
 //! - [`lock_keys`]: the keys of advisory locks: formulas, and the registry of who has which numbers.
 //! - [`alerts`]: channels and routes as a file, and notifications. [`channels`]: the state of channels, and tests of them.
+//! - [`cron`]: cron expressions, tried without a job.
 //! - [`changes`]: whether something that people look at has changed.
 //! - [`checks`]: checks of foreign jobs, and the keys of their pings. [`pings`]: accepts pings.
 //! - [`tokens`], [`accounts`]: who may use the API, and what for. [`passwords`]: those of accounts. [`request_keys`]: requests that are
@@ -38,6 +39,7 @@ pub mod channels;
 pub mod checks;
 pub mod completions;
 pub mod connect;
+pub mod cron;
 pub mod decisions;
 pub mod digest;
 pub mod doctor;

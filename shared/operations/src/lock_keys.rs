@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sexton_model::lock_key::KeyRange;
 use sexton_model::lock_key::assignment::{RangeChange, RangeRequest, Refusal};
+use sexton_model::lock_key::formula::LockColumns;
 use sexton_model::lock_key::ranges_file::{self, RangeProblem, RangesFile};
 use sexton_model::lock_key::registry::Finding;
 use sexton_model::lock_key::{Derivation, DerivedKey, KeyFormula, RangeError};
@@ -34,6 +35,42 @@ impl KeyFindings {
         let count = findings.len();
         findings.truncate(MAX_LISTED_FINDINGS);
         Self { count, findings }
+    }
+}
+
+/// The key that a formula gives a name, as a document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LockKeyOfName {
+    /// The system whose formula it is.
+    pub like: KeyFormula,
+    /// The name.
+    pub name: String,
+    /// The prefix, class or table.
+    pub namespace: Option<String>,
+    /// The key, as PostgreSQL's functions take it: a text, since programs in JavaScript round large numbers.
+    pub key: String,
+    /// `bigint`, `pair`, or `row`: a row of a table, and no advisory lock.
+    pub kind: &'static str,
+    /// Where `pg_locks` shows the lock; `null` of a row.
+    pub pg_locks: Option<LockColumns>,
+}
+
+impl LockKeyOfName {
+    /// Makes the document.
+    pub fn new(like: KeyFormula, name: &str, namespace: Option<&str>, key: &DerivedKey) -> Self {
+        Self {
+            like,
+            name: name.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            key: key.to_string(),
+            kind: match key {
+                DerivedKey::Bigint(_) => "bigint",
+                DerivedKey::Pair { .. } => "pair",
+                DerivedKey::Row { .. } => "row",
+            },
+            pg_locks: key.lock_columns(),
+        }
     }
 }
 

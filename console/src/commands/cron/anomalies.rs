@@ -1,19 +1,12 @@
-//! Anomalies as people and programs are shown them.
+//! Anomalies as people are shown them.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 use sexton_model::cron::Anomaly;
 use sexton_model::zone::Zone;
-use sexton_operations::jobs::clock_changes::ClockChangeEffect;
 
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::instant;
-
-/// One anomaly of `--json`.
-pub(in crate::commands) fn document(anomaly: &Anomaly, zone: Zone) -> Value {
-    json!(ClockChangeEffect::new(anomaly, zone))
-}
 
 /// The wall times concerned, short.
 pub(in crate::commands) fn wall(anomaly: &Anomaly) -> String {

@@ -2,15 +2,16 @@
 
 mod sources;
 
-use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use serde_json::{Value, json};
 use sexton_model::cron::{DayRule, Dst};
-use sexton_model::lint::{DEFAULT_SAME_MINUTE_JOBS, Finding, Severity, of_expression};
+use sexton_model::lint::{DEFAULT_SAME_MINUTE_JOBS, Severity};
 use sexton_model::zone::Zone;
+use sexton_operations::cron::{self, TriedExpression};
+use sexton_operations::jobs::lint::{LintReport, MAX_SAME_MINUTE_JOBS, MIN_SAME_MINUTE_JOBS};
 use sexton_service::clock;
 
 use super::{parse_days, parse_dst, parse_instant, parse_zone};
@@ -19,8 +20,9 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::lines;
 
-/// Maximum number of findings shown; the answer counts the others.
-const MAX_LISTED_FINDINGS: usize = 1_000;
+/// Numbers of jobs in one minute that may be a finding.
+const SAME_MINUTE_JOBS: RangeInclusive<i64> =
+    MIN_SAME_MINUTE_JOBS as i64..=MAX_SAME_MINUTE_JOBS as i64;
 
 /// The schedules to examine, and options.
 #[derive(Debug, Args)]
@@ -58,7 +60,7 @@ pub(crate) struct Sources {
     tz: Zone,
     /// Report minutes with at least this number of jobs, 2 or more
     #[arg(long, value_name = "JOBS", default_value_t = DEFAULT_SAME_MINUTE_JOBS as u32,
-          value_parser = clap::value_parser!(u32).range(2..=20_000))]
+          value_parser = clap::value_parser!(u32).range(SAME_MINUTE_JOBS))]
     same_minute: u32,
     /// Lowest severity to report: note, warning or error
     #[arg(long, default_value = "warning", value_parser = parse_severity)]
@@ -79,67 +81,15 @@ pub(crate) struct Policies {
     alerts: Option<PathBuf>,
 }
 
-/// A finding and where it is.
-struct LocatedFinding {
-    file: Option<String>,
-    /// Counted from 1.
-    line: Option<usize>,
-    job: Option<String>,
-    finding: Finding,
-}
-
-impl fmt::Display for LocatedFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
-            (Some(file), None) => write!(f, "{file}: ")?,
-            (None, _) => {}
-        }
-        if let Some(job) = &self.job {
-            write!(f, "job {job:?}: ")?;
-        }
-        let Finding { code, severity, message, instead } = &self.finding;
-        let (severity, code) = (severity.as_str(), code.as_str());
-        write!(f, "{severity} {code}: {message}\n    write {instead}")
-    }
-}
-
-impl LocatedFinding {
-    fn document(&self) -> Value {
-        json!({
-            "file": self.file,
-            "line": self.line,
-            "job": self.job,
-            "code": self.finding.code,
-            "severity": self.finding.severity,
-            "message": self.finding.message,
-            "instead": self.finding.instead,
-        })
-    }
-}
-
-/// What was examined, as of when, and what was found.
-struct Examined {
-    now: DateTime<Utc>,
-    schedule_count: usize,
-    found: Vec<LocatedFinding>,
-}
-
 pub(super) async fn run(arguments: &Lint, session: &Session) -> Result<(), Failure> {
     let Lint { sources, dst, days, job, .. } = arguments;
     let Some(text) = &arguments.expression else {
         return examine(sources, &Policies::default(), session).await;
     };
     let now = sources.from.unwrap_or_else(clock::now);
-    let name = job.as_deref().unwrap_or_default();
-    let found = of_expression(text, name, sources.tz, *dst, *days, now);
-    let located = found.into_iter().map(|finding| LocatedFinding {
-        file: None,
-        line: None,
-        job: job.clone(),
-        finding,
-    });
-    report(Examined { now, schedule_count: 1, found: located.collect() }, sources, session)
+    let tried =
+        TriedExpression { text, zone: sources.tz, dst: *dst, days: *days, job: job.as_deref() };
+    render(&cron::lint(tried, now, sources.severity), session)
 }
 
 /// Examines the jobs of files or of the database.
@@ -152,35 +102,25 @@ pub(crate) async fn examine(
     policies: &Policies,
     session: &Session,
 ) -> Result<(), Failure> {
-    let examined = sources::examine(sources, policies, session).await?;
-    report(examined, sources, session)
+    let linter = sources::examine(sources, policies, session).await?;
+    render(&linter.finish(sources.same_minute as usize, sources.severity), session)
 }
 
-fn report(examined: Examined, sources: &Sources, session: &Session) -> Result<(), Failure> {
-    let Examined { now, schedule_count, mut found } = examined;
-    found.retain(|located| located.finding.severity >= sources.severity);
-    found.sort_by(|a, b| {
-        (&a.file, a.line, &a.job, a.finding.code).cmp(&(&b.file, b.line, &b.job, b.finding.code))
-    });
-    let count = found.len();
+fn render(report: &LintReport, session: &Session) -> Result<(), Failure> {
+    let LintReport { looked_at, count, findings, .. } = report;
     if session.out.is_json() {
-        session.out.document(&json!({
-            "from": now,
-            "looked_at": schedule_count,
-            "count": count,
-            "findings": found.iter().take(MAX_LISTED_FINDINGS).map(LocatedFinding::document).collect::<Vec<_>>(),
-        }))?;
+        session.out.document(report)?;
     } else {
-        for located in found.iter().take(MAX_LISTED_FINDINGS) {
+        for located in findings {
             session.out.print(lines(&located.to_string()))?;
         }
-        if count > MAX_LISTED_FINDINGS {
-            session.out.print(format!("… and {} more", count - MAX_LISTED_FINDINGS))?;
+        if *count > findings.len() {
+            session.out.print(format!("… and {} more", count - findings.len()))?;
         }
     }
     match count {
         0 if session.out.is_json() => Ok(()),
-        0 => session.out.print(format!("Nothing found in {schedule_count} schedules.")),
+        0 => session.out.print(format!("Nothing found in {looked_at} schedules.")),
         1 => Err(findings_failure("1 finding")),
         _ => Err(findings_failure(&format!("{count} findings"))),
     }

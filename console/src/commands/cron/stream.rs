@@ -11,8 +11,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::zone::Zone;
+use sexton_operations::cron::{DEFAULT_FIRINGS, MAX_FIRINGS};
 
-use super::{DEFAULT_COUNT, MAX_COUNT, instant, parse_days, parse_dst, parse_instant, parse_zone};
+use super::{instant, parse_days, parse_dst, parse_instant, parse_zone};
 use crate::failure::Failure;
 use crate::show::ascii_controls;
 
@@ -143,12 +144,12 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
         Some(from) => parse_instant(from).map_err(|error| format!("from: {error}"))?,
     };
     let count = match question.fields.get("count") {
-        None | Some(Value::Null) => DEFAULT_COUNT,
+        None | Some(Value::Null) => DEFAULT_FIRINGS,
         Some(count) => count
             .as_u64()
             .and_then(|count| usize::try_from(count).ok())
-            .filter(|count| (1..=MAX_COUNT).contains(count))
-            .ok_or_else(|| format!("count: write a number from 1 to {MAX_COUNT}"))?,
+            .filter(|count| (1..=MAX_FIRINGS).contains(count))
+            .ok_or_else(|| format!("count: write a number from 1 to {MAX_FIRINGS}"))?,
     };
     let expression = Expression::parse_with_days(expression, dialect, name, days)
         .map_err(|error| error.to_string())?;

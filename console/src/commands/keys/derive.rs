@@ -2,9 +2,8 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use serde_json::json;
-use sexton_model::lock_key::{Derivation, DerivedKey, KeyFormula};
-use sexton_operations::lock_keys;
+use sexton_model::lock_key::{Derivation, KeyFormula};
+use sexton_operations::lock_keys::{self, LockKeyOfName};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -41,21 +40,12 @@ pub(super) async fn run(arguments: &Derive, session: &Session) -> Result<(), Fai
             lock_keys::derive_on(&store, *like, name, namespace).await?
         }
     };
-    let columns = key.lock_columns();
     if session.out.is_json() {
-        return session.out.document(&json!({
-            "like": like.as_str(),
-            "name": name,
-            "namespace": namespace,
-            // As text: programs in JavaScript round large numbers.
-            "key": key.to_string(),
-            "kind": kind(&key),
-            "pg_locks": columns,
-        }));
+        return session.out.document(&LockKeyOfName::new(*like, name, namespace, &key));
     }
     let mut facts = Facts::default();
     facts.add("key", key.to_string());
-    match columns {
+    match key.lock_columns() {
         None => facts.add("lock", "a row of that table; no advisory lock"),
         Some(columns) => {
             facts.add("lock", format!("pg_advisory_lock({key})"));
@@ -69,12 +59,4 @@ pub(super) async fn run(arguments: &Derive, session: &Session) -> Result<(), Fai
         }
     }
     session.out.facts(facts)
-}
-
-const fn kind(key: &DerivedKey) -> &'static str {
-    match key {
-        DerivedKey::Bigint(_) => "bigint",
-        DerivedKey::Pair { .. } => "pair",
-        DerivedKey::Row { .. } => "row",
-    }
 }

@@ -10,6 +10,7 @@ use crate::text_enum::text_enum;
 /// whenever the clocks show a matching time, under any policy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Dst {
     /// Gap: once, at the first instant after it. Overlap: in the first pass only.
     #[default]

@@ -9,7 +9,7 @@ mod uuid_of_name;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::MAX_KEY;
 use super::hash::{crc32, djb2, first_eight, java_hash, md5, sha256};
@@ -21,7 +21,9 @@ pub const MAX_NAME_BYTES: usize = 10_000;
 const GOOD_JOB_TABLE: &str = "good_jobs";
 
 /// A formula, by the system that has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum KeyFormula {
     /// The name is the number.
     Integer,
@@ -30,10 +32,12 @@ pub enum KeyFormula {
     /// PostgreSQL's `hashtext`.
     Hashtext,
     /// PostgreSQL's `hashtextextended`, as version 2 of npm's pg-advisory-lock calls it; a namespace is the seed.
+    #[serde(rename = "hashtextextended")]
     HashtextExtended,
     /// Absolute value of [`Self::JavaHashCode`]; with a namespace the pair of both.
     Article,
     /// Java's `String.hashCode`.
+    #[serde(rename = "java-hashcode")]
     JavaHashCode,
     /// Ruby's with_advisory_lock: a pair of CRC-32 and prefix, each without its highest bit.
     WithAdvisoryLock,
@@ -46,6 +50,7 @@ pub enum KeyFormula {
     /// npm's pg-advisory-lock from version 3 on: SHA-256, big endian; a namespace is hashed first.
     PgAdvisoryLock,
     /// Version 1 of npm's pg-advisory-lock: a hash by 33.
+    #[serde(rename = "pg-advisory-lock-1")]
     PgAdvisoryLock1,
     /// npm's advisory-lock: a pair from SHA-256, little endian.
     AdvisoryLock,
@@ -114,6 +119,7 @@ pub enum DerivedKey {
 
 /// Where `pg_locks` shows an advisory lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockColumns {
     /// `pg_locks.classid`.
     pub classid: u32,
@@ -141,7 +147,7 @@ pub enum DeriveError {
         rounded: String,
     },
     /// The formula needs a namespace.
-    #[error("{0} needs a namespace; add --namespace")]
+    #[error("{0} needs a namespace")]
     NamespaceMissing(KeyFormula),
     /// The formula has no use for a namespace.
     #[error("{0} has no namespace; leave it out")]

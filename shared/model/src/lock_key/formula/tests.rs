@@ -44,6 +44,8 @@ fn every_formula_gives_the_keys_of_the_original_library() {
 fn a_formula_keeps_its_name() {
     for formula in KeyFormula::ALL {
         assert_eq!(KeyFormula::parse(formula.as_str()), Some(formula));
+        assert_eq!(serde_json::to_value(formula).unwrap(), formula.as_str());
+        assert_eq!(serde_json::from_value::<KeyFormula>(formula.as_str().into()).unwrap(), formula);
     }
 }
 

@@ -1,0 +1,263 @@
+//! Likely mistakes in jobs: of files, and of the database.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::alerts_file::{self, AlertsProblem};
+use sexton_model::job::JobSpec;
+use sexton_model::jobs_file::{self, Problem};
+use sexton_model::lint::{Code, Finding, RunTimes, Severity, of_job, of_policy, same_minute};
+use sexton_model::routing::Route;
+use sexton_store::Store;
+use sexton_store::jobs::list_run_times;
+use uuid::Uuid;
+
+use super::files::find_name_lines;
+use super::scheduled::{ScheduledJobs, load_jobs};
+use crate::error::OperationError;
+
+/// Maximum number of findings of one report, which counts the others.
+pub const MAX_LISTED_FINDINGS: usize = 1_000;
+/// The smallest number of jobs in one minute that may be a finding.
+pub const MIN_SAME_MINUTE_JOBS: u32 = 2;
+/// The largest one.
+pub const MAX_SAME_MINUTE_JOBS: u32 = 20_000;
+/// Jobs of one question for run times.
+const BATCH_JOBS: usize = 500;
+
+/// A finding and where it is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LocatedFinding {
+    /// The file; `null`: it is about an expression, or a job of the database.
+    pub file: Option<String>,
+    /// The line in it, counted from 1.
+    pub line: Option<usize>,
+    /// The job; `null`: it is about none, or about many.
+    pub job: Option<String>,
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+impl fmt::Display for LocatedFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
+            (Some(file), None) => write!(f, "{file}: ")?,
+            (None, _) => {}
+        }
+        if let Some(job) = &self.job {
+            write!(f, "job {job:?}: ")?;
+        }
+        let Finding { code, severity, message, instead } = &self.finding;
+        let (severity, code) = (severity.as_str(), code.as_str());
+        write!(f, "{severity} {code}: {message}\n    write {instead}")
+    }
+}
+
+/// What was examined, as of when, and what was found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LintReport {
+    /// As of when.
+    pub from: DateTime<Utc>,
+    /// Number of schedules that were examined.
+    pub looked_at: usize,
+    /// Number of findings.
+    pub count: usize,
+    /// The first 1,000 of them, by file, line and job.
+    pub findings: Vec<LocatedFinding>,
+}
+
+impl LintReport {
+    /// Makes the report of those that have at least the severity `least`.
+    pub fn new(
+        mut found: Vec<LocatedFinding>,
+        looked_at: usize,
+        from: DateTime<Utc>,
+        least: Severity,
+    ) -> Self {
+        found.retain(|located| located.finding.severity >= least);
+        found.sort_by(|a, b| {
+            (&a.file, a.line, &a.job, a.finding.code).cmp(&(
+                &b.file,
+                b.line,
+                &b.job,
+                b.finding.code,
+            ))
+        });
+        let count = found.len();
+        found.truncate(MAX_LISTED_FINDINGS);
+        Self { from, looked_at, count, findings: found }
+    }
+}
+
+/// The active jobs of a database, with how long their attempts took.
+#[derive(Debug)]
+pub struct TimedJobs {
+    /// The jobs, by name.
+    jobs: Vec<(JobSpec, Option<RunTimes>)>,
+    /// Whether these are all.
+    pub complete: bool,
+}
+
+impl TimedJobs {
+    /// Returns how many these are.
+    pub const fn count(&self) -> usize {
+        self.jobs.len()
+    }
+}
+
+/// Loads the active jobs, as [`load_jobs`] does, with how long their attempts took.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn load_timed_jobs(store: &Store) -> Result<TimedJobs, OperationError> {
+    let ScheduledJobs { jobs, complete } = load_jobs(store, &[]).await?;
+    let ids: Vec<Uuid> = jobs.iter().map(|job| job.row.id).collect();
+    let mut attempt_times: HashMap<Uuid, RunTimes> = HashMap::new();
+    for batch in ids.chunks(BATCH_JOBS) {
+        attempt_times.extend(list_run_times(store, batch).await?);
+    }
+    let timed = jobs.into_iter().map(|job| {
+        let times = attempt_times.get(&job.row.id).copied();
+        (job.spec, times)
+    });
+    Ok(TimedJobs { jobs: timed.collect(), complete })
+}
+
+/// Which policies of jobs are examined.
+#[derive(Debug, Default)]
+enum JobPolicies {
+    /// None.
+    #[default]
+    Ignored,
+    /// All, with these routes; `None`: they could not be read, so no destination is judged.
+    Judged(Option<Vec<Route>>),
+}
+
+/// Everything that is examined, and where it stands. Policies count for the jobs that are added after them.
+#[derive(Debug)]
+pub struct Linter {
+    now: DateTime<Utc>,
+    jobs: Vec<JobSpec>,
+    /// By index: file and line.
+    places: Vec<(Option<String>, Option<usize>)>,
+    found: Vec<LocatedFinding>,
+    policies: JobPolicies,
+}
+
+impl Linter {
+    /// Makes one that judges as of `now`, and no policies.
+    pub fn new(now: DateTime<Utc>) -> Self {
+        let policies = JobPolicies::default();
+        Self { now, jobs: Vec::new(), places: Vec::new(), found: Vec::new(), policies }
+    }
+
+    /// Judges the policies of jobs by these routes.
+    pub fn judge_policies(&mut self, routes: Vec<Route>) {
+        self.policies = JobPolicies::Judged(Some(routes));
+    }
+
+    /// Judges the policies of jobs by the routes of an alerts file. Its problems are findings, and then no destination is judged.
+    pub fn judge_policies_by_file(&mut self, file: &str, text: &str) {
+        let routes = match alerts_file::parse(file, text) {
+            Ok(alerts) => Some(alerts.routes),
+            Err(problems) => {
+                for AlertsProblem { line, place, field, message, .. } in problems {
+                    let parts = [place, field, Some(message)];
+                    let message = parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
+                    self.add_unreadable(file, line, None, message);
+                }
+                None
+            }
+        };
+        self.policies = JobPolicies::Judged(routes);
+    }
+
+    /// Adds the jobs of a jobs file. If it has problems, each of them is a finding, and its jobs are not examined.
+    pub fn add_jobs_file(&mut self, file: &str, text: &str) {
+        match jobs_file::parse(file, text) {
+            Ok(jobs) => {
+                let lines = find_name_lines(text);
+                for job in jobs {
+                    let line = lines.get(job.name.as_str()).copied();
+                    self.add_job(job, (Some(file.to_owned()), line), None);
+                }
+            }
+            Err(problems) => {
+                for Problem { line, job, field, message, .. } in problems {
+                    let message = match field {
+                        Some(field) => format!("{field}: {message}"),
+                        None => message,
+                    };
+                    self.add_unreadable(file, line, job, message);
+                }
+            }
+        }
+    }
+
+    /// Adds jobs of a database.
+    pub fn add_timed_jobs(&mut self, timed: TimedJobs) {
+        for (job, attempt_times) in timed.jobs {
+            self.add_job(job, (None, None), attempt_times);
+        }
+    }
+
+    /// Adds a job, with its file and its line.
+    pub fn add_job(
+        &mut self,
+        job: JobSpec,
+        place: (Option<String>, Option<usize>),
+        attempt_times: Option<RunTimes>,
+    ) {
+        let policies = match &self.policies {
+            JobPolicies::Ignored => Vec::new(),
+            JobPolicies::Judged(routes) => of_policy(&job, routes.as_deref()),
+        };
+        let found = of_job(&job, attempt_times, self.now).into_iter().chain(policies);
+        let found = found.map(|finding| LocatedFinding {
+            file: place.0.clone(),
+            line: place.1,
+            job: Some(job.name.clone()),
+            finding,
+        });
+        self.found.extend(found);
+        self.places.push(place);
+        self.jobs.push(job);
+    }
+
+    /// Adds what cannot be read in a file.
+    pub fn add_unreadable(
+        &mut self,
+        file: &str,
+        line: Option<usize>,
+        job: Option<String>,
+        why: String,
+    ) {
+        let instead = "what the message says";
+        let finding = Finding {
+            code: Code::Unreadable,
+            severity: Severity::Error,
+            message: why,
+            instead: instead.to_owned(),
+        };
+        self.found.push(LocatedFinding { file: Some(file.to_owned()), line, job, finding });
+    }
+
+    /// Examines the jobs together, for minutes in which at least `min_jobs` are due, and reports the findings of at least the severity
+    /// `least`.
+    pub fn finish(mut self, min_jobs: usize, least: Severity) -> LintReport {
+        for (name, finding) in same_minute(&self.jobs, min_jobs, self.now) {
+            let index = self.jobs.iter().position(|job| job.name == name).unwrap_or_default();
+            // Its place is that of the first of many jobs, and so the finding is no one job's.
+            let (file, line) = self.places[index].clone();
+            self.found.push(LocatedFinding { file, line, job: None, finding });
+        }
+        LintReport::new(self.found, self.jobs.len(), self.now, least)
+    }
+}
