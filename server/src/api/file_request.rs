@@ -10,6 +10,7 @@ pub struct FileRequest {
     /// The file, as the command line reads it.
     pub text: String,
     /// Its name, for problems.
+    #[serde(default, deserialize_with = "super::file_name")]
     pub file: Option<String>,
     /// Only say what would change.
     #[serde(default)]

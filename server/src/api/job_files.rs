@@ -27,6 +27,7 @@ pub struct ApplyJobs {
     /// The file, in TOML.
     text: String,
     /// Its name, for problems.
+    #[serde(default, deserialize_with = "super::file_name")]
     file: Option<String>,
     /// Only say what would change.
     #[serde(default)]

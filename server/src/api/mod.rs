@@ -67,8 +67,8 @@ use self::examination::Examiner;
 pub(crate) use self::extract::read_query;
 pub(crate) use self::filtered::filtered_query;
 pub use self::parameters::{
-    Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, grant, job_scope,
-    problem_of_field, problem_of_parameter, reason, required_reason,
+    Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, file_name, grant,
+    job_scope, problem_of_field, problem_of_parameter, reason, required_reason,
 };
 use self::registry::Registry;
 use crate::access::Backend;

@@ -59,6 +59,19 @@ pub fn required_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     reason(deserializer)?.ok_or_else(missing)
 }
 
+/// Longest name of a file, in bytes: each of up to a thousand problems repeats it.
+const MAX_FILE_NAME_BYTES: usize = 255;
+
+/// Reads the name of a file, for problems.
+pub fn file_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    if name.as_ref().is_some_and(|name| name.len() > MAX_FILE_NAME_BYTES) {
+        let detail = format!("has more than {MAX_FILE_NAME_BYTES} bytes");
+        return Err(de::Error::custom(detail));
+    }
+    Ok(name)
+}
+
 /// A reason, in the query.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -30,6 +30,9 @@ async fn a_file_is_applied_as_a_whole_or_not_at_all() {
     assert!(errors.len() >= 2, "{refused}");
     assert!(errors.iter().all(|one| one["line"].is_u64()), "{refused}");
     assert!(errors[0]["detail"].as_str().unwrap().contains("my.toml"), "{refused}");
+    // Each problem would repeat it.
+    let long = post(apply(&wrong, &json!({"file": "a".repeat(256)}))).await.expect(400);
+    assert_eq!(long["errors"][0]["pointer"], "/file", "{long}");
     let audit = f.console.json(&["audit", "list", "--job", "a.new"]).await;
     assert_eq!(audit["items"][0]["actor"], "token ed");
     let path = "/jobs/a.new?reason=moved";
