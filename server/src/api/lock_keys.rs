@@ -2,16 +2,19 @@
 
 use axum::Json;
 use serde::{Deserialize, Serialize};
-use sexton_model::lock_key::KeyRange;
 use sexton_model::lock_key::assignment::{RangeChange, RangeRequest};
-use sexton_operations::lock_keys::{self, KeyFindings};
+use sexton_model::lock_key::formula::MAX_NAME_BYTES;
+use sexton_model::lock_key::{DeriveError, KeyFormula, KeyRange};
+use sexton_operations::error::{InvalidRequest, OperationError};
+use sexton_operations::lock_keys::{self, KeyFindings, LockKeyOfName};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 use super::extract::{Body, Path};
 use super::file_request::FileRequest;
+use super::problem_of_field;
 use crate::access::{Allowed, Editor, Viewer};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemPlace};
 
 /// The name of the file in problems unless the request says it.
 const FILE_NAME: &str = "lock-keys";
@@ -142,4 +145,59 @@ pub async fn check(allowed: Allowed<Viewer>) -> Result<Json<KeyFindings>, Proble
         return Err(Problem::unavailable("somebody else checks the lock keys"));
     };
     Ok(Json(KeyFindings::new(lock_keys::check(allowed.reads(), &[]).await?)))
+}
+
+/// A name whose key to derive.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeriveLockKey {
+    /// The name that the other system locks, at most 10,000 bytes.
+    #[schema(max_length = 10000)]
+    name: String,
+    /// The system whose formula computes the key.
+    like: KeyFormula,
+    /// The prefix, class or table of the formulas that have one, at most 10,000 bytes.
+    #[schema(max_length = 10000)]
+    namespace: Option<String>,
+}
+
+/// Derives the key that another system's formula gives a name, as `sexton keys derive` does, and says where `pg_locks` shows its lock.
+#[utoipa::path(post, path = "/lock-keys:derive", tag = "locks", operation_id = "derive_lock_key",
+    extensions(("x-role" = json!("viewer"))), request_body = DeriveLockKey,
+    responses((status = 200, description = "The key.", body = LockKeyOfName)))]
+pub async fn derive(
+    allowed: Allowed<Viewer>,
+    Body(DeriveLockKey { name, like, namespace }): Body<DeriveLockKey>,
+) -> Result<Json<LockKeyOfName>, Problem> {
+    let namespace = namespace.as_deref();
+    let mut places = Vec::new();
+    for (pointer, text) in [("/name", Some(name.as_str())), ("/namespace", namespace)] {
+        if text.is_some_and(|text| text.len() > MAX_NAME_BYTES || text.contains('\0')) {
+            places.push(ProblemPlace::at(pointer, DeriveError::Text.to_string()));
+        }
+    }
+    if !places.is_empty() {
+        return Err(Problem::several(places));
+    }
+    let derived = lock_keys::derive_on(allowed.reads(), like, &name, namespace).await;
+    let key = derived.map_err(|error| problem_of_derivation(error, &name))?;
+    Ok(Json(LockKeyOfName::new(like, &name, namespace, &key)))
+}
+
+/// Names the field of the body that keeps a name from having a key.
+fn problem_of_derivation(error: OperationError, name: &str) -> Problem {
+    let OperationError::Invalid(InvalidRequest::LockKey(refused)) = &error else {
+        return error.into();
+    };
+    let pointer = match refused {
+        DeriveError::NamespaceMissing(_)
+        | DeriveError::NamespaceUnused(_)
+        | DeriveError::NamespaceSlash => "/namespace",
+        DeriveError::PairOverflow(text) if !name.starts_with(text.as_str()) => "/namespace",
+        DeriveError::PairOverflow(_)
+        | DeriveError::NotInteger(_)
+        | DeriveError::Rounded { .. }
+        | DeriveError::Text => "/name",
+    };
+    problem_of_field(pointer, &refused.to_string())
 }

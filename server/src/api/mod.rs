@@ -14,6 +14,7 @@ pub mod bulks;
 pub mod catch_up;
 pub mod channels;
 pub mod check_files;
+pub mod cron;
 pub mod edits;
 pub mod enqueue;
 pub mod examination;
@@ -27,6 +28,7 @@ pub mod idempotency;
 pub mod incidents;
 pub mod job_definitions;
 pub mod job_files;
+pub mod job_previews;
 pub mod jobs;
 pub mod ledger;
 pub mod lock_keys;
@@ -67,8 +69,8 @@ use self::examination::Examiner;
 pub(crate) use self::extract::read_query;
 pub(crate) use self::filtered::filtered_query;
 pub use self::parameters::{
-    Items, PageParameters, PageSize, Reason, ReasonBody, RequiredReason, file_name, grant,
-    job_scope, problem_of_field, problem_of_parameter, reason, required_reason,
+    Items, MAX_FILE_NAME_BYTES, PageParameters, PageSize, Reason, ReasonBody, RequiredReason,
+    file_name, grant, job_scope, problem_of_field, problem_of_parameter, reason, required_reason,
 };
 use self::registry::Registry;
 use crate::access::Backend;
@@ -111,6 +113,10 @@ fn register<R: Registry>() -> R {
         .routes(routes!(trigger_many::trigger_jobs))
         .routes(routes!(jobs::show, job_definitions::replace, job_files::delete))
         .routes(routes!(job_files::apply))
+        .routes(routes!(job_previews::lint))
+        .routes(routes!(job_previews::preview))
+        .routes(routes!(cron::next))
+        .routes(routes!(cron::lint))
         .routes(routes!(ledger::firings))
         .routes(routes!(enqueue::enqueue))
         .routes(routes!(enqueue::enqueue_each))
@@ -185,6 +191,7 @@ fn register<R: Registry>() -> R {
         .routes(routes!(lock_keys::remove))
         .routes(routes!(lock_keys::import))
         .routes(routes!(lock_keys::check))
+        .routes(routes!(lock_keys::derive))
         .routes(routes!(unknown_messages::list))
         .routes(routes!(unknown_messages::show))
         .routes(routes!(unknown_messages::body))

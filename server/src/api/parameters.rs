@@ -60,7 +60,7 @@ pub fn required_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
 }
 
 /// Longest name of a file, in bytes: each of up to a thousand problems repeats it.
-const MAX_FILE_NAME_BYTES: usize = 255;
+pub const MAX_FILE_NAME_BYTES: usize = 255;
 
 /// Reads the name of a file, for problems.
 pub fn file_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

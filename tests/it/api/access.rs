@@ -36,6 +36,10 @@ pub(super) fn example(path: &str) -> String {
     path.replace("{id}", "01a21e8b-dbe2-7304-91c3-cd3c8aa248e3").replace("{name}", "no-such-name")
 }
 
+/// What a POST answers that changes nothing: it has a body since that may be large.
+const READING_POSTS: [&str; 5] =
+    ["/cron:lint", "/cron:next", "/jobs:lint", "/jobs:preview", "/lock-keys:derive"];
+
 #[tokio::test]
 async fn each_route_needs_the_role_that_its_description_says() {
     let f = Fixture::new().await;
@@ -61,6 +65,7 @@ async fn each_route_needs_the_role_that_its_description_says() {
             let least = match (method.as_str(), is_of_admins) {
                 (_, true) => Role::Admin,
                 ("get", _) => Role::Viewer,
+                ("post", _) if READING_POSTS.contains(&route.as_str()) => Role::Viewer,
                 // Everybody may log out, and change a password of theirs.
                 _ if path.ends_with("/session") || path.ends_with("/me/password") => Role::Viewer,
                 _ => Role::Operator,

@@ -8,9 +8,14 @@ use super::Fixture;
 use crate::console::fixture::arrange;
 
 /// Routes that write no entry, and why.
-const SILENT: [(&str, &str); 4] = [
+const SILENT: [(&str, &str); 9] = [
     ("DELETE /session", "it ends the session of its caller, and a token has none"),
     ("POST /bulks:preview", "it changes nothing"),
+    ("POST /cron:lint", "it changes nothing"),
+    ("POST /cron:next", "it changes nothing"),
+    ("POST /jobs:lint", "it changes nothing"),
+    ("POST /jobs:preview", "it changes nothing"),
+    ("POST /lock-keys:derive", "it changes nothing"),
     ("POST /me/password", "a token has no password"),
     ("POST /session", "a log-in comes without a token, and its entry names the account"),
 ];
@@ -47,7 +52,7 @@ impl Walk {
         f.console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
         let values = arrange(&f).await;
         let mut tokens = Vec::new();
-        for role in ["operator", "editor", "admin"] {
+        for role in ["viewer", "operator", "editor", "admin"] {
             tokens.push((role, f.token(role, role).await));
         }
         let description = f.send("GET", "/openapi.json", &["Host: x"], "").await.expect(200);
@@ -172,6 +177,17 @@ async fn failures(walk: &mut Walk) {
     walk.send("POST /bulks/{id}/restore", &done["id"].to_string(), json!({})).await;
 }
 
+async fn previews(walk: &mut Walk) {
+    let expression = json!({"expression": "@daily"});
+    walk.send("POST /cron:next", "", expression.clone()).await;
+    walk.send("POST /cron:lint", "", expression).await;
+    let file = "[[job]]\nname = \"audit.linted\"\ntask = \"work\"\n";
+    walk.send("POST /jobs:lint", "", json!({"text": file})).await;
+    walk.send("POST /jobs:preview", "", json!({})).await;
+    let name = json!({"name": "nightly", "like": "hashtext"});
+    walk.send("POST /lock-keys:derive", "", name).await;
+}
+
 async fn incidents_and_checks(walk: &mut Walk) {
     let incident = walk.value("incident");
     walk.send_reason("POST /incidents/{id}/acknowledge", &incident).await;
@@ -242,6 +258,7 @@ async fn each_route_that_changes_something_writes_an_entry_with_the_name_of_its_
     walk.execute(WITHOUT_PROCESSES).await;
     jobs(&mut walk).await;
     failures(&mut walk).await;
+    previews(&mut walk).await;
     incidents_and_checks(&mut walk).await;
     locks_messages_and_processes(&mut walk).await;
     people_and_tokens(&mut walk).await;

@@ -25,6 +25,7 @@ mod oidc;
 mod operations;
 mod page_actions;
 mod platform;
+mod previews;
 mod problems;
 mod proxies;
 mod repairs;

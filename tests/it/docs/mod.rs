@@ -16,6 +16,7 @@ mod links;
 mod names;
 mod operations;
 mod reliability;
+mod requests;
 mod retention;
 mod rust_tokens;
 mod servers;
