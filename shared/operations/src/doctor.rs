@@ -79,6 +79,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     checks::time::check(facts, &mut found);
     checks::outbox::check(facts, &mut found);
     checks::audit::check(facts, &mut found);
+    checks::approvals::check(facts, &mut found);
     checks::failed_queue::check(facts, &mut found);
     checks::processes::check(facts, &mut found);
     checks::verify_tasks::check(facts, &mut found);

@@ -7,6 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
+mod approvals;
 mod broken_broker;
 mod connections;
 mod failed_messages;

@@ -1,5 +1,6 @@
 //! The checks, one file per group. Each is a pure function of the facts.
 
+pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod capacity;
 pub(super) mod connections;

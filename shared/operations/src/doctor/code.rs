@@ -192,6 +192,12 @@ findings! {
         "Keep a scheduler of this version running, and read its log for `audit_sealer`. `sexton audit verify` finds an action \
          that was removed."
         None;
+    ApprovedNotCarriedOut "approved_not_carried_out" Warning
+        "An action is approved, and has not been carried out for more than five minutes. Probably its process has ended in \
+         between."
+        "`sexton approvals show ID` shows what it would do. `sexton approvals approve ID` carries it out, or goes on with it; \
+         reject it if it is not wanted any more."
+        None;
     LeasesOverdue "leases_overdue" Warning
         "Attempts are open whose lease has run out by the database's clock."
         "Keep a scheduler running; it ends them as lost after a whole lease without a renewal. If the database's \

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sexton_broker::diagnostics::Diagnostics;
 use sexton_store::catch_up::Hold;
 use sexton_store::doctor::{
-    Migrations, OverdueLeases, Privileges, Process, Server, UnofferedVerifyTask,
+    ApprovedRequest, Migrations, OverdueLeases, Privileges, Process, Server, UnofferedVerifyTask,
 };
 use sexton_store::offers::OldWorker;
 use sexton_store::operator::chain::ChainState;
@@ -84,6 +84,8 @@ pub struct Rows {
     pub pings_unaccepted: Option<Duration>,
     /// The audit's chain.
     pub audit: ChainState,
+    /// Requests that are approved and not carried out.
+    pub approved: Vec<ApprovedRequest>,
     /// Locks of jobs, that are held or waited for.
     pub locks: LockList,
 }

@@ -124,6 +124,7 @@ async fn rows(store: &Store) -> Result<Rows, StoreError> {
         },
         pings_unaccepted: endpoint::silent_for(store, None).await?,
         audit: chain::read_state(store, MAX_UNSEALED).await?,
+        approved: doctor::list_approved_requests(store, None).await?,
         locks: LockList {
             advisory: locks::list_advisory(store, &of_jobs, MAX_LOCKS).await?,
             rows: locks::list_rows(store, &of_jobs, MAX_LOCKS).await?,

@@ -2,6 +2,7 @@
 //!
 //! All are read-only, except [`fix`]. Those in this file work on a database without Sexton's schema.
 
+mod approvals;
 pub mod fix;
 mod privileges;
 mod processes;
@@ -18,6 +19,7 @@ use crate::connection::client_timeout::with_client_timeout;
 use crate::schema::MIGRATIONS;
 use crate::{Store, StoreError};
 
+pub use approvals::{ApprovedRequest, list_approved_requests};
 pub use privileges::{MissingPrivileges, Privileges, read_privileges};
 pub use processes::{OverdueLeases, Process, count_overdue_leases, newest_tz_data, processes};
 pub use verify_tasks::{UnofferedVerifyTask, list_unoffered_verify_tasks};
