@@ -16,8 +16,9 @@ pub const MAX_RULES: u32 = 100;
 pub const MAX_WAITING_REQUESTS: u32 = 1_000;
 /// The most of them that one person has requested.
 pub const MAX_WAITING_REQUESTS_OF_PERSON: u32 = 100;
-/// The largest request, in bytes of JSON.
-pub const MAX_PROPOSAL_BYTES: usize = 1024 * 1024 - 4096;
+/// The largest request, in bytes of the text that PostgreSQL makes of it: it has spaces, and numbers with all their digits. A CHECK of the table has
+/// the same limit.
+pub const MAX_PROPOSAL_BYTES: i32 = 1024 * 1024;
 /// How long a request waits.
 pub const REQUEST_LIFETIME: TimeDelta = TimeDelta::hours(24);
 /// After which time another process may carry out what one has begun to carry out.

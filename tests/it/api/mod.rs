@@ -13,6 +13,7 @@ mod checks;
 mod copied;
 mod description;
 mod edits;
+mod ended_requests;
 mod enqueue_each;
 mod failures;
 mod idempotency;

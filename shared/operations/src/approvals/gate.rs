@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 use sexton_model::approval::{
-    Demand, JobShare, MAX_PROPOSAL_BYTES, MAX_WAITING_REQUESTS, MAX_WAITING_REQUESTS_OF_PERSON,
-    Rule, demand, person_names,
+    Demand, JobShare, MAX_WAITING_REQUESTS, MAX_WAITING_REQUESTS_OF_PERSON, Rule, demand,
+    person_names,
 };
 use sexton_store::Store;
 use sexton_store::approvals::{self, ApprovalRequest, Claim, NewRequest, RequestCreation};
@@ -127,10 +127,6 @@ impl Gate {
         restricted::check(store, proposal).await?;
         let value = serde_json::to_value(proposal)
             .map_err(|error| OperationError::Failed(error.to_string()))?;
-        if value.to_string().len() > MAX_PROPOSAL_BYTES {
-            let text = "it needs approval, and is too large to wait for it: narrow it";
-            return Err(InvalidRequest::Other(text.to_owned()).into());
-        }
         let names = names_of(store, actor).await?;
         let new = NewRequest {
             kind: proposal.kind(),
@@ -144,6 +140,10 @@ impl Gate {
         match approvals::create(store, new, actor.because(reason), None).await? {
             RequestCreation::Created(id) => {
                 Ok(Outcome::Waits(Box::new(requests::find(store, id).await?)))
+            }
+            RequestCreation::TooLarge => {
+                let text = "it needs approval, and is too large to wait for it: narrow it";
+                Err(InvalidRequest::Other(text.to_owned()).into())
             }
             RequestCreation::TooMany => {
                 let text = format!(

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sexton_model::approval::{
-    MAX_WAITING_REQUESTS, MAX_WAITING_REQUESTS_OF_PERSON, ProposalKind, REQUEST_LIFETIME,
+    MAX_PROPOSAL_BYTES, MAX_WAITING_REQUESTS, MAX_WAITING_REQUESTS_OF_PERSON, ProposalKind,
+    REQUEST_LIFETIME,
 };
 
 use crate::connection::client_timeout::{WithTimeout, commit};
@@ -89,6 +90,8 @@ pub struct NewRequest<'a> {
 pub enum RequestCreation {
     /// It waits; its number. An equal one of the same person that waited already is this one.
     Created(i64),
+    /// It is larger than [`MAX_PROPOSAL_BYTES`].
+    TooLarge,
     /// [`MAX_WAITING_REQUESTS`] wait already.
     TooMany,
     /// [`MAX_WAITING_REQUESTS_OF_PERSON`] of this person wait already.
@@ -111,16 +114,21 @@ pub async fn create(
     let waiting = sqlx::query!(
         r#"-- count_approval_requests
         SELECT count(*) AS "all!", count(*) FILTER (WHERE requested_by_names && $2) AS "of_person!",
-               min(id) FILTER (WHERE requested_by = $3 AND digest = $4 AND reason IS NOT DISTINCT FROM $5) AS equal
+               min(id) FILTER (WHERE requested_by = $3 AND digest = $4 AND reason IS NOT DISTINCT FROM $5) AS equal,
+               octet_length($6::jsonb::text) AS "bytes!"
         FROM sexton.approval_requests WHERE state = 'waiting' AND expires_at > $1"#,
         at,
         new.names,
         by.actor,
         new.digest,
-        by.reason
+        by.reason,
+        new.proposal
     )
     .fetch_one(WithTimeout(&mut *tx))
     .await?;
+    if waiting.bytes > MAX_PROPOSAL_BYTES {
+        return Ok(RequestCreation::TooLarge);
+    }
     // Two at the same time may be one too many, or two of the same, which does no harm.
     if let Some(equal) = waiting.equal {
         return Ok(RequestCreation::Created(equal));
