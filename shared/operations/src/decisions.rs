@@ -1,7 +1,7 @@
 //! Decisions about requests for approval: approved, rejected. The last approval carries the action out.
 //!
 //! An approval is committed first. Then this process claims the request and carries it out, by the operation that it was requested of, which
-//! checks everything again: what has changed since the request ends it as failed. A crash in between leaves a request that is `approved`:
+//! checks everything again: what has changed since the request ends it as failed, and so does what this version cannot read. A crash in between leaves a request that is `approved`:
 //! the next approval of anybody carries it out, without counting.
 
 mod carry_out;
@@ -30,8 +30,10 @@ pub async fn approve(
     reason: Option<&str>,
 ) -> Result<ApprovalRequest, OperationError> {
     check_scope(store, id).await?;
-    let Some(proposal) = carry_out::read(store, id).await? else {
-        return requests::find(store, id).await;
+    let proposal = match carry_out::read(store, id).await {
+        Ok(Some(proposal)) => proposal,
+        Ok(None) => return requests::find(store, id).await,
+        Err(error) => return end_unreadable(store, id, error, actor).await,
     };
     // A stricter rule that was set meanwhile holds.
     let needs = Gate::load(store).await?.demand(store, &proposal).await?;
@@ -50,6 +52,21 @@ pub async fn approve(
             Err(error) => return Err(error),
         }
     }
+    requests::find(store, id).await
+}
+
+/// Ends a request that is approved and that this version cannot read. Nobody approves one that still waits.
+async fn end_unreadable(
+    store: &Store,
+    id: i64,
+    error: OperationError,
+    actor: &Actor,
+) -> Result<ApprovalRequest, OperationError> {
+    if !error.is_final() {
+        return Err(error);
+    }
+    let Some(claimed) = rows::claim(store, id, None).await? else { return Err(error) };
+    carry_out::end_failed(store, &claimed, &error, actor).await?;
     requests::find(store, id).await
 }
 

@@ -37,6 +37,19 @@ pub enum OperationError {
     Store(StoreError),
 }
 
+impl OperationError {
+    /// Returns whether it would end the same way if it was tried again: a refusal, or a value that the database does not take.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Self::Invalid(_)
+                | Self::NotFound(_)
+                | Self::Conflict(_)
+                | Self::Store(StoreError::Data(_))
+        )
+    }
+}
+
 /// An object that does not exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotFound {

@@ -1,9 +1,22 @@
 //! Requests for approval that are refused, or end, because nobody could ever carry them out.
 
 use serde_json::json;
+use sexton_store::approvals::{self, VoteOutcome};
+use sexton_store::operator::AuditContext;
 
 use super::Fixture;
-use super::approvals::{people, rule};
+use super::approvals::{approve, discard, people, rule};
+
+/// The database takes no other value in any execution.
+const REFUSAL: &str = "
+    CREATE FUNCTION public.refuse_value() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'no such value' USING ERRCODE = '23514';
+    END $$;
+    CREATE TRIGGER refuse_value BEFORE UPDATE ON sexton.executions FOR EACH ROW EXECUTE FUNCTION public.refuse_value()";
+
+async fn execute(f: &Fixture, statement: &'static str) {
+    sqlx::raw_sql(statement).execute(f.console.store().pool()).await.unwrap();
+}
 
 #[tokio::test]
 async fn an_edit_that_is_too_large_to_wait_is_refused_by_what_the_database_would_store() {
@@ -22,4 +35,71 @@ async fn an_edit_that_is_too_large_to_wait_is_refused_by_what_the_database_would
     assert_eq!(f.console.items(&["approvals", "list"]).await, json!([]));
     let waits = f.visit(&ann, "POST", &path, &numbers(3_000)).await.expect(202);
     assert_eq!(waits["state"], "waiting", "{waits}");
+}
+
+#[tokio::test]
+async fn what_the_database_refuses_ends_the_request_and_is_not_tried_again() {
+    let f = Fixture::new().await;
+    let [ann, bob, eve] = people(&f).await;
+    rule(&f, &[]).await;
+    let id = f.console.failed().await;
+    let waits = discard(&f, &ann, id).await;
+    execute(&f, REFUSAL).await;
+    let failed = approve(&f, &bob, &waits, 200).await;
+    assert_eq!(failed["state"], "failed", "{failed}");
+    assert!(failed["outcome"].as_str().unwrap().contains("no such value"), "{failed}");
+    assert_eq!(f.console.state(id).await, "failed/2");
+    let again = approve(&f, &eve, &waits, 409).await;
+    assert!(again["detail"].as_str().unwrap().contains("could not be carried out"), "{again}");
+}
+
+#[tokio::test]
+async fn a_part_that_this_version_cannot_read_ends_the_request() {
+    let f = Fixture::new().await;
+    let [ann, bob, _] = people(&f).await;
+    rule(&f, &[]).await;
+    f.console.failed().await;
+    let bulk = r#"{"kind": "discard", "all": true, "reason": "x"}"#;
+    let changes = [
+        (
+            "rate",
+            r#"UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{rate}', '"soon"')"#,
+        ),
+        (
+            "filter",
+            "UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{filter}', '7')",
+        ),
+    ];
+    for (part, change) in changes {
+        let waits = f.visit(&ann, "POST", "/bulks", bulk).await.expect(202);
+        execute(&f, change).await;
+        let failed = approve(&f, &bob, &waits, 200).await;
+        assert_eq!(failed["state"], "failed", "{failed}");
+        let expected = format!("another version of Sexton, and its {part}");
+        assert!(failed["outcome"].as_str().unwrap().contains(&expected), "{failed}");
+    }
+    assert_eq!(f.console.items(&["bulks", "list"]).await, json!([]));
+}
+
+#[tokio::test]
+async fn nobody_approves_what_cannot_be_read_and_if_it_was_approved_before_it_ends() {
+    let f = Fixture::new().await;
+    let [ann, bob, eve] = people(&f).await;
+    rule(&f, &[]).await;
+    let execution = f.console.failed().await;
+    let waits = discard(&f, &ann, execution).await;
+    execute(&f, "UPDATE sexton.approval_requests SET proposal = proposal - 'attempt'").await;
+    let refused = approve(&f, &bob, &waits, 409).await;
+    assert!(refused["detail"].as_str().unwrap().contains("another version"), "{refused}");
+    let (id, store) = (waits["id"].as_i64().unwrap(), f.console.store());
+    let path = format!("/approvals/{id}");
+    assert_eq!(f.visit(&ann, "GET", &path, "").await.expect(200)["state"], "waiting");
+    // By a process of the version that can read it, which has ended since.
+    let by = AuditContext { actor: "account bob", reason: None };
+    let voted = approvals::approve(store, id, 2, &["bob".to_owned()], by, None).await.unwrap();
+    assert_eq!(voted, VoteOutcome::Recorded);
+    let failed = approve(&f, &eve, &waits, 200).await;
+    assert_eq!((&failed["state"], &failed["ended_by"]), (&json!("failed"), &json!("account eve")));
+    assert!(failed["outcome"].as_str().unwrap().contains("another version"), "{failed}");
+    assert_eq!(f.console.state(execution).await, "failed/2");
 }

@@ -8,7 +8,7 @@ use sexton_model::access::Role;
 use sexton_model::approval::ProposalKind;
 use uuid::Uuid;
 
-use crate::error::OperationError;
+use crate::error::{Conflict, OperationError};
 
 /// The most changed places of an edit that its request lists.
 pub const MAX_LISTED_CHANGES: usize = 100;
@@ -161,9 +161,18 @@ impl BulkProposal {
     /// Reads the filter as that of failures or, to cancel, of executions.
     pub(crate) fn read_filter<F: DeserializeOwned>(&self) -> Result<Option<F>, OperationError> {
         let Some(filter) = &self.filter else { return Ok(None) };
+        // The reason may quote a condition, which can be a secret.
         let read = serde_json::from_value(filter.clone());
-        read.map(Some).map_err(|error| OperationError::Failed(error.to_string()))
+        read.map(Some).map_err(|_| made_by_another("filter"))
     }
+}
+
+/// Refuses a part of a request that this version does not know: what runs must be what was approved.
+pub(crate) fn made_by_another(part: &str) -> OperationError {
+    let text = format!(
+        "it was made by another version of Sexton, and its {part} cannot be read; request it again"
+    );
+    Conflict::Other(text).into()
 }
 
 /// Returns the role of those who may request it, and so approve it.

@@ -12,7 +12,9 @@ use sexton_store::bulk::{VERIFY_BY_COMMAND, VERIFY_BY_TASK};
 
 use crate::actor::Actor;
 use crate::approvals::gate::Clearance;
-use crate::approvals::proposal::{BackfillProposal, BulkProposal, EditProposal, Proposal};
+use crate::approvals::proposal::{
+    BackfillProposal, BulkProposal, EditProposal, Proposal, made_by_another,
+};
 use crate::bulks::request::{self, BulkAction, Verifier};
 use crate::bulks::verified_requeue;
 use crate::digest::sha256_hex;
@@ -23,23 +25,18 @@ use crate::jobs::backfill::BackfillRange;
 use crate::selection::Selection;
 
 /// Reads what a request would do; `None`: there is no such request.
+///
+/// # Errors
+///
+/// [`Conflict::Other`]: this version cannot read it; and those of the database.
 pub(super) async fn read(store: &Store, id: i64) -> Result<Option<Proposal>, OperationError> {
     let Some(request) = rows::find(store, id, None).await? else { return Ok(None) };
     let read = serde_json::from_value(request.proposal);
-    read.map(Some).map_err(|error| {
-        let text = format!("request {id} was made by another version of Sexton: {error}");
-        OperationError::Failed(text)
-    })
+    read.map(Some).map_err(|error| made_by_another(&format!("action ({error})")))
 }
 
-/// A value that this version does not know: what runs must be what was approved.
-fn made_by_another(what: &str) -> OperationError {
-    OperationError::Failed(format!(
-        "the request was made by another version of Sexton: {what} cannot be read"
-    ))
-}
-
-/// Carries a request out, in the name of the person who requested it. A refusal ends it as failed, with the reason.
+/// Carries a request out, in the name of the person who requested it. A refusal ends it as failed, with the reason, and so does a value that the
+/// database does not take.
 ///
 /// # Errors
 ///
@@ -81,19 +78,23 @@ pub(super) async fn carry_out(
         Proposal::Backfill(backfill) => self::backfill(store, backfill, claimed, by).await,
     };
     let Err(error) = done else { return Ok(()) };
-    match error {
-        OperationError::Invalid(_) | OperationError::NotFound(_) | OperationError::Conflict(_) => {
-            // Unless another process has ended it.
-            let (outcome, by) = (error.to_string(), approver.because(None));
-            Ok(rows::fail(store, claimed.claim, &outcome, by, None).await?)
-        }
-        // What the approver may not change, somebody else may.
-        passing => {
-            // The next process may try at once; if this fails, after two minutes.
-            let _ = rows::release(store, claimed.claim).await;
-            Err(passing)
-        }
+    if error.is_final() {
+        return end_failed(store, claimed, &error, approver).await;
     }
+    // What the approver may not change, somebody else may. The next process may try at once; if this fails, after two minutes.
+    let _ = rows::release(store, claimed.claim).await;
+    Err(error)
+}
+
+/// Ends a request as failed, unless another process has ended it.
+pub(super) async fn end_failed(
+    store: &Store,
+    claimed: &ClaimedRequest,
+    error: &OperationError,
+    approver: &Actor,
+) -> Result<(), OperationError> {
+    let outcome = error.to_string();
+    Ok(rows::fail(store, claimed.claim, &outcome, approver.because(None), None).await?)
 }
 
 async fn backfill(

@@ -239,10 +239,8 @@ impl<'a> BackfillRange<'a> {
             Err(error) if dry_run || sum.made == 0 => Err(error),
             Err(error) => {
                 let text = format!("{error}; {} executions were made before, and stay", sum.made);
-                let is_final =
-                    matches!(error, OperationError::Invalid(_) | OperationError::Conflict(_));
                 // The request that was approved ends with it. To others a refusal would say that nothing was changed.
-                Err(if approved.is_some() && is_final {
+                Err(if approved.is_some() && error.is_final() {
                     Conflict::Other(text).into()
                 } else {
                     OperationError::Failed(text)
