@@ -21,8 +21,8 @@ use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, line, precise};
 
 pub use request::BulkOptions;
+pub(super) use request::request_bulk;
 use request::verify_until_interrupted;
-pub(super) use request::{request_bulk, ruled_bulk};
 pub(super) use watch::follow;
 
 /// Which bulks to list.

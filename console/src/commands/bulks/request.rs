@@ -8,10 +8,8 @@ use serde_json::json;
 use sexton_model::bulk::BulkKind;
 use sexton_model::rate::Rate;
 use sexton_operations::approvals::gate::{ApprovalDemand, Outcome};
-use sexton_operations::approvals::rules;
 use sexton_operations::bulks::request::{BulkAction, BulkPreview, Verifier};
 use sexton_operations::bulks::verify::{Verification, verify_all};
-use sexton_operations::error::OperationError;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::bulk::{MAX_PREVIEW_EXECUTIONS, Preview};
@@ -87,20 +85,6 @@ pub(in crate::commands) async fn request_bulk(
         detach |= verify_until_interrupted(store, Verification { id, command, by }).await?;
     }
     watch::follow(store, id, detach, session).await
-}
-
-/// Returns the bulk of executions that are given one by one, if a rule demands the approval of others for it: then one request waits, and not one for
-/// each.
-pub(in crate::commands) async fn ruled_bulk(
-    store: &Store,
-    action: BulkAction<'_>,
-    bulk: impl Future<Output = Result<BulkPreview, OperationError>>,
-) -> Result<Option<BulkPreview>, Failure> {
-    if rules::list(store).await?.is_empty() {
-        return Ok(None);
-    }
-    let bulk = bulk.await?;
-    Ok(bulk.demand(store, action).await?.map(|_| bulk))
 }
 
 /// Runs the verify command for each item, until none is left or the operator interrupts; returns whether he did. `bulks

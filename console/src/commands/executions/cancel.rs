@@ -4,11 +4,12 @@ use clap::Args;
 use sexton_model::bulk::BulkKind;
 use sexton_model::state::State;
 use sexton_operations::bulks::request::{BulkAction, preview_cancel};
+use sexton_operations::bulks::ruled::ruled_bulk;
 use sexton_operations::executions::cancel;
 use sexton_operations::selection::{Selection, SelectionRequest};
 use sexton_store::operator::Cancelled;
 
-use crate::commands::bulks::{BulkOptions, request_bulk, ruled_bulk};
+use crate::commands::bulks::{BulkOptions, request_bulk};
 use crate::commands::report::{ActionResult, Report};
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -61,14 +62,11 @@ pub(super) async fn run(arguments: &Cancel, session: &Session) -> Result<(), Fai
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
+    let action = BulkAction::new(BulkKind::Cancel, None, reason);
+    if let Some(bulk) = ruled_bulk(&store, action, &ids, None).await? {
+        return request_bulk(&store, &bulk, action, options, session).await;
+    }
     if ids.len() > 1 {
-        let action = BulkAction::new(BulkKind::Cancel, None, reason);
-        let selection = Selection::Ids(ids.clone());
-        if let Some(bulk) =
-            ruled_bulk(&store, action, preview_cancel(&store, &selection, None)).await?
-        {
-            return request_bulk(&store, &bulk, action, options, session).await;
-        }
         confirm(&format!("{} executions will be cancelled", ids.len()), options.yes)?;
     }
     let mut report = Report::new("cancelled", ids.len());

@@ -2,14 +2,15 @@
 
 use serde_json::json;
 use sexton_model::bulk::BulkKind;
-use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::id::AttemptNumber;
 use sexton_model::pool::PoolName;
 use sexton_operations::approvals::gate::Outcome;
 use sexton_operations::bulks::request::{
-    BulkAction, BulkPreview, Verifier, check_discarded, create_restore, find_discarding, preview,
+    BulkAction, Verifier, check_discarded, create_restore, find_discarding, preview,
 };
+use sexton_operations::bulks::ruled::ruled_bulk;
 use sexton_operations::bulks::verified_requeue;
-use sexton_operations::error::{InvalidRequest, OperationError};
+use sexton_operations::error::InvalidRequest;
 use sexton_operations::failed::actions::{self, check_pool};
 use sexton_operations::selection::Selection;
 use sexton_store::Store;
@@ -17,7 +18,7 @@ use sexton_store::operator::RequeueOptions;
 
 use super::{Discard, Requeue, Restore};
 use crate::commands::approvals::report_waiting;
-use crate::commands::bulks::{follow, request_bulk, ruled_bulk};
+use crate::commands::bulks::{follow, request_bulk};
 use crate::commands::report::{ActionResult, Report};
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -55,15 +56,9 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     if seen.is_some() && ids.len() > 1 {
         return Err(InvalidRequest::AttemptNeedsSingleId.into());
     }
-    // Into another pool it is an edit of each.
-    if ids.len() > 1 || pool.is_some() {
-        let action =
-            BulkAction { pool, verify, ..BulkAction::new(BulkKind::Requeue, None, reason) };
-        let looked_at: Vec<_> = seen.iter().map(|seen| (ids[0], *seen)).collect();
-        let bulk = async { Ok(preview_of(&store, &ids).await?.at_attempts(&looked_at)) };
-        if let Some(bulk) = ruled_bulk(&store, action, bulk).await? {
-            return request_bulk(&store, &bulk, action, options, session).await;
-        }
+    let action = BulkAction { pool, verify, ..BulkAction::new(BulkKind::Requeue, None, reason) };
+    if let Some(bulk) = ruled_bulk(&store, action, &ids, seen).await? {
+        return request_bulk(&store, &bulk, action, options, session).await;
     }
     if ids.len() > 1 {
         confirm(&format!("{} executions will be requeued", ids.len()), options.yes)?;
@@ -83,10 +78,6 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         report.add(id, done.map(|()| ActionResult { state: "pending", text: "is requeued" }))?;
     }
     report.render(session)
-}
-
-async fn preview_of(store: &Store, ids: &[ExecutionId]) -> Result<BulkPreview, OperationError> {
-    preview(store, &Selection::Ids(ids.to_vec()), None).await
 }
 
 /// Watches a bulk that runs a verify task before it requeues.
@@ -115,11 +106,9 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
             return request_bulk(&store, &bulk, action, options, session).await;
         }
     };
-    if ids.len() > 1 {
-        let action = BulkAction::new(BulkKind::Discard, None, Some(reason));
-        if let Some(bulk) = ruled_bulk(&store, action, preview_of(&store, &ids)).await? {
-            return request_bulk(&store, &bulk, action, options, session).await;
-        }
+    let action = BulkAction::new(BulkKind::Discard, None, Some(reason));
+    if let Some(bulk) = ruled_bulk(&store, action, &ids, None).await? {
+        return request_bulk(&store, &bulk, action, options, session).await;
     }
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
     confirm(&format!("{} {noun} will be given up", ids.len()), options.yes)?;
