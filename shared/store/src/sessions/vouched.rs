@@ -40,6 +40,17 @@ pub async fn start_vouched(
 ) -> Result<DateTime<Utc>, StoreError> {
     let mut tx = store.begin().await?;
     let at = instant(&mut tx, now).await?;
+    // No row stands for the person. Near the limit there are sessions, so log-ins of the same moment wait here for each other, and the next statement
+    // finds what the one before has started.
+    sqlx::query_scalar!(
+        "-- lock_sessions_of_person
+        SELECT secret_hash FROM sexton.sessions WHERE subject = $1 AND ended_at IS NULL AND expires_at > $2
+        ORDER BY created_at, secret_hash FOR UPDATE",
+        person.name,
+        at
+    )
+    .fetch_all(WithTimeout(&mut *tx))
+    .await?;
     sqlx::query!(
         "-- end_oldest_sessions_of_person
         UPDATE sexton.sessions SET ended_at = $2 WHERE secret_hash IN (

@@ -3,11 +3,14 @@
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
+use sexton_model::access::{MAX_SESSIONS_PER_ACCOUNT, Role};
 use sexton_model::oidc::{ProviderSettings, RoleRules};
 use sexton_server::access::client::ProxySettings;
+use sexton_store::operator::AuditContext;
+use sexton_store::sessions::{VouchedPerson, start_vouched};
 use sexton_store::{Store, StoreOptions};
 
-use super::super::{Fixture, LOCAL_HOST};
+use super::super::{Fixture, LOCAL_HOST, eventually};
 use super::provider::{ENDPOINTS, Fault, Provider};
 use super::{
     Answer, NOT_BEGUN, ROLES, assert_refused, begin, beside, finish, log_in, log_in_by,
@@ -191,4 +194,41 @@ async fn nobody_takes_all_places_on_the_way_to_the_provider() {
         assert_refused(&late, 503, "it takes longer than 8 s");
     }
     assert_eq!(begin_from(HERE).await.status, 303);
+}
+
+#[tokio::test]
+async fn log_ins_of_one_person_at_the_same_moment_leave_no_session_beyond_the_limit() {
+    let f = Fixture::new().await;
+    let pool = f.console.store().pool();
+    let store = Store::open(&StoreOptions::new(f.console.url(), "api")).unwrap();
+    let limit = u8::try_from(MAX_SESSIONS_PER_ACCOUNT).unwrap();
+    let log_in_as = async |number: u8| {
+        let person = VouchedPerson {
+            name: "eve@example.com",
+            role: Role::Viewer,
+            issuer: "https://id.example.com",
+            subject: "248289761001",
+            provider_hash: &[0; 32],
+        };
+        let by = AuditContext { actor: "oidc eve@example.com", reason: None };
+        start_vouched(&store, &[number; 32], &person, by, None).await.unwrap();
+    };
+    for number in 1..=limit {
+        log_in_as(number).await;
+    }
+    let mut held = pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM sexton.sessions FOR UPDATE").execute(&mut *held).await.unwrap();
+    let both = async { tokio::join!(log_in_as(limit + 1), log_in_as(limit + 2)) };
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let release = async {
+        eventually("both wait for the sessions", async || {
+            sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap() == 2
+        })
+        .await;
+        held.rollback().await.unwrap();
+    };
+    tokio::join!(both, release);
+    let open = "SELECT count(*) FROM sexton.sessions WHERE ended_at IS NULL";
+    let open = sqlx::query_scalar::<_, i64>(open).fetch_one(pool).await.unwrap();
+    assert_eq!(open, i64::from(MAX_SESSIONS_PER_ACCOUNT));
 }
