@@ -12,6 +12,7 @@ pub mod provider;
 pub mod same_origin;
 pub mod session;
 pub mod set_up;
+mod turns;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -36,8 +37,11 @@ use self::attempts::Attempts;
 use self::client::{Client, ProxySettings};
 use self::provider::ProviderLogIn;
 use self::set_up::SetUpCode;
+use self::turns::Turns;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimit;
+
+pub(crate) use self::turns::Unattended;
 
 /// Requests that one caller may send at once, beyond those of a steady rate.
 const BURST: u32 = 100;
@@ -73,6 +77,7 @@ pub struct Backend {
     provider: Option<Arc<ProviderLogIn>>,
     settings: Arc<[EffectiveSetting]>,
     background_work: TaskTracker,
+    turns: Turns,
 }
 
 impl Backend {
@@ -91,6 +96,7 @@ impl Backend {
             provider: None,
             settings: Arc::default(),
             background_work: TaskTracker::new(),
+            turns: Turns::default(),
         }
     }
 

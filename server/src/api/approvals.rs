@@ -14,18 +14,13 @@ use sexton_operations::error::OperationError;
 use sexton_operations::paging::Page;
 use sexton_store::Store;
 use sexton_store::approvals::ApprovalRequest;
-use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Body, Path, Query};
 use super::paging::Paged;
 use super::{BASE_PATH, Items, PageSize, Reason, ReasonBody, RequiredReason};
-use crate::access::{Admin, Allowed, Caller, Operator, Viewer};
+use crate::access::{Admin, Allowed, Caller, Operator, Unattended, Viewer};
 use crate::problem::Problem;
-
-/// Actions that were approved and are carried out at the same time. Each goes on without its client, so that clients who leave and come back
-/// would collect them.
-static TURNS: Semaphore = Semaphore::const_new(8);
 
 /// Answers with what was carried out, or 202 with the request that waits. `base` stands before every path.
 pub(super) fn answer<T: IntoResponse>(outcome: Outcome<T>, base: &str) -> Response {
@@ -95,16 +90,11 @@ pub(crate) async fn approve_by(
     reason: Option<String>,
 ) -> Result<ApprovalRequest, OperationError> {
     let busy = "other approved actions are carried out at this moment; nothing was approved, send this one again in some seconds";
-    let turn = TURNS.try_acquire().map_err(|_| OperationError::Failed(busy.to_owned()))?;
     let (store, actor) = (allowed.writes(), allowed.actor().clone());
-    let work = async move {
-        let _turn = turn;
-        decisions::approve(&store, id, &actor, reason.as_deref()).await
-    };
-    allowed
-        .spawn_background(work)
-        .await
-        .map_err(|error| OperationError::Failed(error.to_string()))?
+    let work = async move { decisions::approve(&store, id, &actor, reason.as_deref()).await };
+    let running = allowed.spawn_limited(Unattended::Approval, work);
+    let running = running.ok_or_else(|| OperationError::Failed(busy.to_owned()))?;
+    running.await.map_err(|error| OperationError::Failed(error.to_string()))?
 }
 
 /// Approves a request. The last approval carries it out, and the answer says what became of it.

@@ -9,14 +9,13 @@ use sexton_operations::jobs::trigger_jobs::{
     JobOutcome, JobTrigger, LAST_JOB, MAX_JOBS, MAX_JOBS_WITHOUT_KEY, TIME_LIMIT, trigger_all,
 };
 use sexton_operations::jobs::trigger_many::{TriggerItemRequest, TriggerLines};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::extract::{Body, Path};
 use super::problem_of_field;
-use crate::access::{Allowed, Operator};
+use crate::access::{Allowed, Operator, Unattended};
 use crate::problem::{Problem, ProblemPlace};
 
 /// A trigger of several jobs.
@@ -94,9 +93,6 @@ impl From<JobTrigger> for TriggeredJob {
     }
 }
 
-/// Requests for several jobs at the same time. Each goes on without its client, so that clients who leave and come back would fill the connections.
-static TURNS: Semaphore = Semaphore::const_new(2);
-
 /// Triggers jobs, with a key and a reason. A client who leaves does not end it.
 pub(crate) async fn trigger_jobs_by(
     allowed: &Allowed<Operator>,
@@ -104,18 +100,15 @@ pub(crate) async fn trigger_jobs_by(
     (key, reason): (Option<String>, Option<String>),
 ) -> Result<Vec<JobTrigger>, OperationError> {
     let busy = "other requests trigger many jobs at this moment; nothing was triggered, send this one again in some seconds";
-    let turn = TURNS.try_acquire().map_err(|_| OperationError::Failed(busy.to_owned()))?;
     let (store, actor) = (allowed.writes(), allowed.actor().clone());
     let work = async move {
-        let _turn = turn;
         let (options, limits) =
             ((key.as_deref(), reason.as_deref()), (Instant::now() + TIME_LIMIT, LAST_JOB));
         trigger_all(&store, jobs, options, &actor, limits).await
     };
-    allowed
-        .spawn_background(work)
-        .await
-        .map_err(|error| OperationError::Failed(error.to_string()))?
+    let running = allowed.spawn_limited(Unattended::Triggers, work);
+    let running = running.ok_or_else(|| OperationError::Failed(busy.to_owned()))?;
+    running.await.map_err(|error| OperationError::Failed(error.to_string()))?
 }
 
 /// Runs several jobs now, each with its own params, each by itself: one that is refused keeps no other from running.

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use super::approvals::{approve, discard, executions_of, people, rule};
+use super::turns::Gate;
 use super::{Fixture, LOCAL_HOST};
 
 const BACKFILLS: &str = "/jobs/billing.invoices/backfills";
@@ -187,14 +188,15 @@ async fn a_client_who_leaves_does_not_stop_what_is_being_carried_out() {
         "Content-Type: application/json",
         "Content-Length: 2",
     ];
+    let gate = Gate::close(&f, "sexton.executions").await;
     let mut stream = TcpStream::connect(f.address).await.unwrap();
     let text = format!("{}\r\n\r\n{{}}", head.join("\r\n"));
     stream.write_all(text.as_bytes()).await.unwrap();
-    super::eventually("the first firings are made", async || {
-        executions_of(&f, "a.daily").await > 0
-    })
-    .await;
+    // Nothing is made before the client has left.
+    gate.is_reached(1).await;
     drop(stream);
+    assert_eq!(executions_of(&f, "a.daily").await, 0);
+    gate.open().await;
     super::eventually("all are made", async || executions_of(&f, "a.daily").await == count).await;
     let path = format!("/approvals/{}", waits["id"]);
     super::eventually("the request ends", async || {

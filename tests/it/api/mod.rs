@@ -38,6 +38,7 @@ mod statements;
 mod tiles;
 mod tokens;
 mod trigger_all;
+mod turns;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -30,8 +30,19 @@ const FAULT: &str = "
     END $$;
     CREATE TRIGGER raise_fault BEFORE INSERT ON sexton.executions FOR EACH ROW EXECUTE FUNCTION raise_fault()";
 /// For the job that is tried when the time is up, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 const OUTAGE_IS_OVER: &str = "DROP TRIGGER go_away ON sexton.executions";
+
+/// A program on the machine `ops1`.
+pub(super) fn actor() -> Actor {
+    Actor {
+        name: "ann@ops1".to_owned(),
+        host: "ops1".to_owned(),
+        process_id: 1,
+        origin: None,
+        is_interactive: false,
+    }
+}
 
 async fn execute(f: &Fixture, statement: &'static str) {
     sqlx::raw_sql(statement).execute(f.console.store().pool()).await.unwrap();
@@ -209,18 +220,11 @@ async fn the_api_says_of_each_job_what_became_of_it_and_needs_a_key_for_many() {
 #[tokio::test]
 async fn when_the_time_is_up_one_job_was_tried_and_a_repetition_tries_the_next() {
     let f = Fixture::new().await;
-    let actor = Actor {
-        name: "ann@ops1".to_owned(),
-        host: "ops1".to_owned(),
-        process_id: 1,
-        origin: None,
-        is_interactive: false,
-    };
     let trigger = async |jobs: &[&str]| {
         let jobs = jobs.iter().map(|&job| job.to_owned()).collect();
         let options = (Some("evening"), None);
         let store = f.console.store();
-        trigger_all(store, jobs, options, &actor, (Instant::now(), PATIENCE)).await.unwrap()
+        trigger_all(store, jobs, options, &actor(), (Instant::now(), PATIENCE)).await.unwrap()
     };
     let is_only_first = |done: &[JobTrigger]| {
         let is_left = |one: &JobTrigger| matches!(one.outcome, JobOutcome::NotTried);
