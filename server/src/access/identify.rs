@@ -2,7 +2,7 @@
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use sexton_model::access::Role;
+use sexton_model::access::{ActorKind, Role};
 use sexton_operations::{accounts, persons, tokens};
 use sexton_service::http_server::Peer;
 use tokio::time::Instant;
@@ -87,7 +87,7 @@ async fn by_token(
     let Some(role) = accepted.role else {
         return Err(Problem::unauthenticated("the token has a role of a newer version"));
     };
-    let caller = Caller::new(format!("token {}", accepted.name), role, CallerKind::Token);
+    let caller = Caller::new(ActorKind::Token.actor(&accepted.name), role, CallerKind::Token);
     Ok(Caller { only_jobs: accepted.only_jobs, ..caller })
 }
 
@@ -156,7 +156,7 @@ fn by_proxy(
         );
         return Err(Problem::unauthenticated(&detail));
     };
-    Ok(Some(Caller::new(format!("proxy {user}"), role, CallerKind::Proxy)))
+    Ok(Some(Caller::new(ActorKind::Proxy.actor(user), role, CallerKind::Proxy)))
 }
 
 /// The scheme's name may be written in any case (RFC 9110, 11.1).

@@ -57,6 +57,40 @@ impl Role {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Editor, Self::Admin];
 }
 
+/// How a person or program gets in without the command line. The audit has its word before the name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ActorKind {
+    /// By an account.
+    Account,
+    /// By a token.
+    Token,
+    /// By a proxy that names people.
+    Proxy,
+    /// By an identity provider.
+    Oidc,
+}
+
+text_enum!(ActorKind {
+    Account => "account",
+    Token => "token",
+    Proxy => "proxy",
+    Oidc => "oidc",
+});
+
+impl ActorKind {
+    /// Returns the name in the audit, as in `account ann`.
+    pub fn actor(self, name: &str) -> String {
+        format!("{} {name}", self.as_str())
+    }
+
+    /// Splits a name in the audit into the kind and the rest; one of the command line, such as `ann@host`, has no kind.
+    pub fn split(actor: &str) -> (Option<Self>, &str) {
+        let parts = actor.split_once(' ');
+        let known = parts.and_then(|(word, name)| Some((Self::parse(word)?, name)));
+        known.map_or((None, actor), |(kind, name)| (Some(kind), name))
+    }
+}
+
 /// The text of a token, in its two parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenText<'a> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::access::ActorKind;
 use crate::text_enum::text_enum;
 
 /// The fewest people that a rule demands, the one who requests among them.
@@ -112,8 +113,7 @@ impl Rule {
 /// The audit writes `account ann`, `token ann`, `proxy ann`, `oidc ann` and `ann@host`; all of them are `ann`.
 pub fn person_names<'a>(actors: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     let name = |actor: &'a str| {
-        let kinds = ["account ", "token ", "proxy ", "oidc "];
-        let bare = kinds.iter().find_map(|kind| actor.strip_prefix(kind)).unwrap_or(actor);
+        let (_, bare) = ActorKind::split(actor);
         bare.split('@').next().filter(|name| !name.is_empty()).unwrap_or(bare).to_lowercase()
     };
     actors.into_iter().map(name).collect()

@@ -3,7 +3,7 @@
 //! A new password, another role and a disabled account end the account's sessions at once.
 
 use chrono::{DateTime, Utc};
-use sexton_model::access::{MAX_ACCOUNTS, Role, is_token_name};
+use sexton_model::access::{ActorKind, MAX_ACCOUNTS, Role, is_token_name};
 use sexton_model::job_scope::{Grant, ScopeChange};
 use sexton_store::accounts::{self, AccountChange, AccountCreation, ChangeOutcome, NewAccount};
 use sexton_store::sessions::{self, NewSession, SessionOwner};
@@ -309,7 +309,7 @@ pub async fn replace_password(
 
 /// The name in the audit of what is done with an account.
 pub fn actor_name(account: &str) -> String {
-    format!("account {account}")
+    ActorKind::Account.actor(account)
 }
 
 /// Returns whom a session belongs to; `None`: it is not accepted. Its use is recorded beside, by `writes`, and nobody waits for that.
@@ -346,9 +346,9 @@ pub async fn end_sessions(
     actor: &Actor,
     reason: Option<&str>,
 ) -> Result<u64, OperationError> {
-    let owner = match name.split_once(' ') {
-        Some(("account", account)) => SessionOwner::Account(account),
-        Some(("oidc", person)) => SessionOwner::Person(person),
+    let owner = match ActorKind::split(name) {
+        (Some(ActorKind::Account), account) => SessionOwner::Account(account),
+        (Some(ActorKind::Oidc), person) => SessionOwner::Person(person),
         _ => {
             let shape = "has no sessions; write `account NAME` or `oidc NAME`, as in the audit";
             return Err(InvalidRequest::field("name", format!("{name:?} {shape}")).into());

@@ -1,6 +1,7 @@
 //! People whom an identity provider vouches for. There is no account of them: the provider says at each log-in who they are, and rules which role
 //! they have.
 
+use sexton_model::access::ActorKind;
 use sexton_model::oidc::Person;
 use sexton_store::Store;
 use sexton_store::operator::AuditContext;
@@ -12,7 +13,7 @@ use crate::secret_text;
 
 /// The name in the audit of what such a person does.
 pub fn actor_name(person: &str) -> String {
-    format!("oidc {person}")
+    ActorKind::Oidc.actor(person)
 }
 
 /// Starts a session. `provider_hash` is that of the settings by which the person got in. `place` is where the person is, for the audit.
