@@ -16,7 +16,7 @@ use sexton_operations::text::json_line;
 
 use crate::failure::Failure;
 
-pub use hex::{hex, hex_dump};
+pub use hex::hex_dump;
 pub use progress::Progress;
 pub use sexton_operations::text::{
     ago, ascii_controls, duration, instant, line, lines, precise, roughly,

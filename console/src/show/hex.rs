@@ -5,15 +5,6 @@ use std::fmt::Write as _;
 /// Bytes of a line of the dump.
 const DUMP_LINE_BYTES: usize = 16;
 
-/// Hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
-}
-
 /// The first `max_bytes` bytes as offsets, hexadecimal digits and printable ASCII.
 pub fn hex_dump(bytes: &[u8], max_bytes: usize) -> String {
     let mut text = String::new();

@@ -56,6 +56,16 @@ pub enum JobStatus {
     Paused,
 }
 
+impl JobStatus {
+    /// Returns its word in the database, and in addresses.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+        }
+    }
+}
+
 /// Lists jobs by name, each with its last execution.
 #[utoipa::path(get, path = "/jobs", tag = "jobs", operation_id = "list_jobs", extensions(("x-role" = json!("viewer"))), params(ListJobs),
     responses((status = 200, description = "A page of jobs.", body = Page<ListedJob>)))]
@@ -64,10 +74,7 @@ pub async fn list(
     Query(query): Query<ListJobs>,
 ) -> Result<Paged<ListedJob>, Problem> {
     let ListJobs { contains, status, deleted, label, limit, cursor } = query;
-    let status = status.map(|status| match status {
-        JobStatus::Active => "active".to_owned(),
-        JobStatus::Paused => "paused".to_owned(),
-    });
+    let status = status.map(|status| status.as_str().to_owned());
     let labels = read_labels(&label)?;
     let filter = JobFilter { containing: contains, status, labels, ..JobFilter::default() };
     let reads = allowed.reads();
@@ -109,7 +116,7 @@ pub async fn pause(
     Body(RequiredReason { reason }): Body<RequiredReason>,
 ) -> Result<Json<PausedJob>, Problem> {
     pause::pause(&allowed.writes(), &name, allowed.actor(), &reason).await?;
-    Ok(Json(PausedJob { name, status: "paused" }))
+    Ok(Json(PausedJob { name, status: JobStatus::Paused.as_str() }))
 }
 
 /// A job that fires again.
@@ -137,7 +144,7 @@ pub async fn resume(
     let resumed =
         pause::resume(&allowed.writes(), &name, allowed.actor(), reason.as_deref()).await?;
     let (next_fire_at, missed) = (resumed.next_fire_at, resumed.passed);
-    Ok(Json(ResumedJob { name, status: "active", next_fire_at, missed }))
+    Ok(Json(ResumedJob { name, status: JobStatus::Active.as_str(), next_fire_at, missed }))
 }
 
 /// A trigger.

@@ -138,7 +138,7 @@ impl ExecutionPage<'_> {
 
     fn cancel_request(&self) -> String {
         let path = format!("/executions/{}/cancel", self.execution.id);
-        copy::request("POST", &path, &json!({"reason": "…"}))
+        copy::request("POST", &path, &json!({"reason": copy::REASON}))
     }
 
     fn trigger_command(&self) -> String {

@@ -108,7 +108,7 @@ impl FailurePage<'_> {
         let attempt = self.execution.attempt.to_string();
         match action {
             "requeue" => copy::command(&["failed", "requeue", &id, "--attempt", &attempt]),
-            "discard" => copy::command(&["failed", "discard", &id, "--reason", "…"]),
+            "discard" => copy::command(&["failed", "discard", &id, "--reason", copy::REASON]),
             other => copy::command(&["failed", other, &id]),
         }
     }
@@ -116,7 +116,7 @@ impl FailurePage<'_> {
     fn request(&self, action: &str) -> String {
         let body = match action {
             "requeue" => json!({"attempt": self.execution.attempt}),
-            "discard" => json!({"reason": "…"}),
+            "discard" => json!({"reason": copy::REASON}),
             _ => Value::Null,
         };
         copy::request("POST", &format!("/failures/{}/{action}", self.execution.id), &body)

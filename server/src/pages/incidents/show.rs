@@ -124,16 +124,22 @@ impl IncidentPage<'_> {
         let id = self.incident.id.to_string();
         match action {
             "acknowledge" => copy::command(&["incidents", "ack", &id]),
-            "silence" => {
-                copy::command(&["incidents", "silence", &id, "--for", "2h", "--reason", "…"])
-            }
+            "silence" => copy::command(&[
+                "incidents",
+                "silence",
+                &id,
+                "--for",
+                "2h",
+                "--reason",
+                copy::REASON,
+            ]),
             other => copy::command(&["incidents", other, &id]),
         }
     }
 
     fn request(&self, action: &str) -> String {
         let body = match action {
-            "silence" => json!({"for_s": 7_200, "reason": "…"}),
+            "silence" => json!({"for_s": 7_200, "reason": copy::REASON}),
             _ => Value::Null,
         };
         copy::request("POST", &self.action(action), &body)

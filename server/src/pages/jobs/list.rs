@@ -69,10 +69,7 @@ pub(super) fn read_filter(
     status: Option<JobStatus>,
     labels: &[String],
 ) -> Result<JobFilter, OperationError> {
-    let status = status.map(|status| match status {
-        JobStatus::Active => "active".to_owned(),
-        JobStatus::Paused => "paused".to_owned(),
-    });
+    let status = status.map(|status| status.as_str().to_owned());
     let (containing, labels) = (contains.map(str::to_owned), read_labels(labels)?);
     Ok(JobFilter { containing, status, labels, ..JobFilter::default() })
 }
@@ -152,7 +149,7 @@ impl JobsPage {
     }
 
     fn pause_command(job: &Job) -> String {
-        copy::command(&["jobs", "pause", &job.name, "--reason", "…"])
+        copy::command(&["jobs", "pause", &job.name, "--reason", copy::REASON])
     }
 
     fn resume_command(job: &Job) -> String {
@@ -160,7 +157,7 @@ impl JobsPage {
     }
 
     fn request(job: &Job, action: &str) -> String {
-        copy::request("POST", &Self::action(job, action), &json!({"reason": "…"}))
+        copy::request("POST", &Self::action(job, action), &json!({"reason": copy::REASON}))
     }
 
     fn reason_id(job: &Job) -> String {

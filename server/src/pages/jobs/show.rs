@@ -148,13 +148,13 @@ impl JobPage {
 
     fn command(&self, verb: &str) -> String {
         match verb {
-            "pause" => copy::command(&["jobs", "pause", &self.job.name, "--reason", "…"]),
+            "pause" => copy::command(&["jobs", "pause", &self.job.name, "--reason", copy::REASON]),
             verb => copy::command(&["jobs", verb, &self.job.name]),
         }
     }
 
     fn request(&self, verb: &str) -> String {
-        copy::request("POST", &self.path(&format!("/{verb}")), &json!({"reason": "…"}))
+        copy::request("POST", &self.path(&format!("/{verb}")), &json!({"reason": copy::REASON}))
     }
 
     fn sentence(why: &str) -> String {

@@ -85,10 +85,7 @@ struct TriggeredManyPage {
 impl TriggerManyForm {
     /// The conditions, as fields of a form.
     fn conditions(&self) -> Vec<(&'static str, &str)> {
-        let status = self.status.map(|status| match status {
-            JobStatus::Active => "active",
-            JobStatus::Paused => "paused",
-        });
+        let status = self.status.map(JobStatus::as_str);
         let contains = self.contains.as_deref().map(|text| ("contains", text));
         let labels = self.label.iter().map(|label| ("label", label.as_str()));
         contains.into_iter().chain(status.map(|word| ("status", word))).chain(labels).collect()

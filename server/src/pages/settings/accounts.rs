@@ -95,7 +95,7 @@ impl AccountsPage {
     }
 
     fn change_request(&self, account: &Account, action: &str) -> String {
-        self.request(account, action, &json!({"reason": "…"}))
+        self.request(account, action, &json!({"reason": copy::REASON}))
     }
 }
 

@@ -1,12 +1,12 @@
 //! In which traces an execution's attempts are found.
 
-use std::fmt::Write as _;
-
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::trace_ids::publication_trace;
 use sexton_service::traces::TraceContext;
 use sexton_store::attempts::Attempt;
 use sexton_store::executions::Execution;
+
+use crate::digest::hex;
 
 /// A trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,16 +28,8 @@ pub fn list(execution: &Execution, attempts: &[Attempt]) -> Vec<AttemptTrace> {
     let first = AttemptNumber::FIRST.get();
     let last = attempts.last().map(|attempt| attempt.number).filter(|last| *last != first);
     let trace = |attempt| {
-        let trace_id = hex(publication_trace(id, attempt, Some(origin.trace_id)));
+        let trace_id = hex(&publication_trace(id, attempt, Some(origin.trace_id)));
         AttemptTrace { attempt, trace_id }
     };
     [Some(first), last].into_iter().flatten().map(trace).collect()
-}
-
-fn hex(id: [u8; 16]) -> String {
-    id.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
