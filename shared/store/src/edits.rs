@@ -5,14 +5,12 @@
 //! creates the bulk that runs its job's verify task first. Its key, its idempotency key and its attempt numbers stay. A
 //! message that is parked for it shows the params that it was parked with; the row's params run.
 
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::Cause;
 
 use crate::approved::{Claim, end_carried_out};
-use crate::bulk::{self, BulkSelector, NewBulk};
+use crate::bulk::{self, NewBulk};
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
 use crate::operator::transitions::{self, RequeueOptions};
@@ -112,7 +110,8 @@ pub async fn edit(
     let verifying = match edit.then {
         AfterEdit::Verify => {
             let items = [(id, attempt)];
-            Some(bulk::insert(&mut row.tx, &verifying_bulk(&items, row.now), by).await?.id)
+            let verifying = NewBulk::verifying(&items, row.now);
+            Some(bulk::insert(&mut row.tx, &verifying, by).await?.id)
         }
         AfterEdit::Stay | AfterEdit::Requeue { .. } => None,
     };
@@ -126,20 +125,4 @@ pub async fn edit(
     }
     commit(row.tx).await.map_err(StoreError::from)?;
     Ok(verifying)
-}
-
-/// A bulk that requeues one execution after its job's verify task.
-const fn verifying_bulk(
-    items: &[(ExecutionId, AttemptNumber)],
-    previewed_at: DateTime<Utc>,
-) -> NewBulk<'_> {
-    NewBulk {
-        kind: BulkKind::Requeue,
-        selector: BulkSelector::Ids(items),
-        previewed_at,
-        rate: None,
-        canary: None,
-        pool: None,
-        verify: Some(bulk::VERIFY_BY_TASK),
-    }
 }

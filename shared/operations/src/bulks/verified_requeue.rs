@@ -1,11 +1,10 @@
 //! Requeues a few executions whose jobs have a verify task, by a bulk, since the question takes a while and must
 //! survive the program that asks.
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_store::bulk::{self, BulkSelector, NewBulk};
+use sexton_store::bulk::{self, NewBulk};
 use sexton_store::{Store, status};
 
 use sexton_store::operator::RequeueOptions;
@@ -112,24 +111,8 @@ async fn requeue_single(
 ) -> Result<i64, OperationError> {
     let previewed_at = status::clock(store).await?;
     let seen = [(id, find_failed(store, id, seen).await?.1)];
-    let new = new_bulk(&seen, previewed_at, None);
+    let new = NewBulk::verifying(&seen, previewed_at);
     Ok(bulk::create(store, &new, actor.because(reason)).await?)
-}
-
-const fn new_bulk<'a>(
-    seen: &'a [(ExecutionId, AttemptNumber)],
-    previewed_at: DateTime<Utc>,
-    pool: Option<&'a str>,
-) -> NewBulk<'a> {
-    NewBulk {
-        kind: BulkKind::Requeue,
-        selector: BulkSelector::Ids(seen),
-        previewed_at,
-        rate: None,
-        canary: None,
-        pool,
-        verify: Verifier::Tasks.to_store(true),
-    }
 }
 
 /// Creates a bulk that runs the verify task for each execution, at most 1,000, and requeues those whose effect has

@@ -51,6 +51,24 @@ pub struct NewBulk<'a> {
     pub verify: Option<&'a str>,
 }
 
+impl<'a> NewBulk<'a> {
+    /// Makes a bulk that requeues these executions, each after the verify task of its job.
+    pub const fn verifying(
+        seen: &'a [(ExecutionId, AttemptNumber)],
+        previewed_at: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            kind: BulkKind::Requeue,
+            selector: BulkSelector::Ids(seen),
+            previewed_at,
+            rate: None,
+            canary: None,
+            pool: None,
+            verify: Some(VERIFY_BY_TASK),
+        }
+    }
+}
+
 impl BulkSelector<'_> {
     fn to_json(&self) -> Value {
         match self {
