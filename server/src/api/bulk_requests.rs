@@ -133,7 +133,7 @@ pub async fn preview(
 ) -> Result<Json<PreviewedBulk>, Problem> {
     let store = allowed.reads();
     let checked = request.check_options()?;
-    request.check_pool(store).await?;
+    request.check_pool(store, &checked).await?;
     let bulk = request.preview(store).await?;
     let approval = bulk.demand(store, request.action(&checked)).await?;
     let executions = bulk
@@ -159,7 +159,7 @@ pub async fn create(
     let store = allowed.writes();
     let checked = request.check_options()?;
     request.check_reason()?;
-    request.check_pool(&store).await?;
+    request.check_pool(&store, &checked).await?;
     let bulk = request.preview(&store).await?;
     bulk.check()?;
     if let Some(count) = request.count {

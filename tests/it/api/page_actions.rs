@@ -152,6 +152,7 @@ async fn each_list_has_the_bulks_of_its_executions() {
         ("/failed/bulk?kind=cancel", "write requeue, discard or restore"),
         ("/failed/bulk?kind=requeue&state=pending", "goes with a cancel"),
         ("/failed/bulk?kind=discard&canary=5", "goes with a requeue"),
+        ("/failed/bulk?kind=discard&no_verify=true", "goes with a requeue"),
     ] {
         let (status, page) = send(&f, &token, "GET", path, "").await;
         assert_eq!(status, 400, "{path}: {page}");

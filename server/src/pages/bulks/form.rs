@@ -1,12 +1,10 @@
 //! The parameters of a bulk, in an address and in its form.
 
 use chrono::{DateTime, Utc};
-use sexton_model::bulk::{BulkKind, MAX_CANARY_EXECUTIONS};
-use sexton_model::rate::Rate;
+use sexton_model::bulk::BulkKind;
 use sexton_model::state::State;
-use sexton_operations::bulks::request::{
-    BulkAction, BulkPreview, Verifier, preview, preview_cancel,
-};
+use sexton_operations::bulks::options::{BulkOptions, CheckedOptions};
+use sexton_operations::bulks::request::{BulkPreview, preview, preview_cancel};
 use sexton_operations::error::OperationError;
 use sexton_operations::filter::FailureScope;
 use sexton_operations::selection::Selection;
@@ -101,10 +99,10 @@ impl BulkQuery {
             let detail = "goes with a requeue or discard: only failures have muted groups";
             return Err(problem_of_parameter("muted", detail));
         }
-        if kind != BulkKind::Requeue && self.canary.is_some() {
-            return Err(problem_of_parameter("canary", "goes with a requeue"));
+        match self.options().misplaced(kind).first() {
+            Some(one) => Err(problem_of_parameter(one.option, &one.problem)),
+            None => Ok(kind),
         }
-        Ok(kind)
     }
 
     /// Counts what the bulk would act on, up to `until`; an age such as 36h counts from `now`.
@@ -123,39 +121,32 @@ impl BulkQuery {
         preview(store, &Selection::Filter(Box::new(filter)), until).await
     }
 
-    /// Reads what people type into the form, and returns the action.
+    fn options(&self) -> BulkOptions<'_> {
+        BulkOptions {
+            // What is no number is as wrong as 0.
+            canary: self.canary.as_deref().map(|text| text.trim().parse().unwrap_or_default()),
+            no_verify: self.no_verify,
+            rate: self.rate.as_deref().map(str::trim),
+            ..BulkOptions::default()
+        }
+    }
+
+    /// Reads what people type into the form.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the fields.
-    pub(super) fn action(&self, kind: BulkKind) -> Result<BulkAction<'_>, Problems> {
-        let rate = self.rate.as_deref().map(|text| text.trim().parse::<Rate>()).transpose();
-        let (canary, reason) = (self.read_canary(), self.reason.as_deref());
-        let mut problems = Problems::default();
-        if let Err(text) = &canary {
-            problems.push_of("canary", text.as_str());
+    pub(super) fn check_options(&self, kind: BulkKind) -> Result<CheckedOptions, Problems> {
+        let (checked, mut problems) = (self.options().check(kind), Problems::default());
+        for one in checked.as_ref().err().into_iter().flatten() {
+            problems.push_of(one.option, one.problem.as_str());
         }
-        if let Err(error) = &rate {
-            problems.push_of("rate", error.to_string());
-        }
-        if kind == BulkKind::Discard && reason.is_none() {
+        if kind == BulkKind::Discard && self.reason.is_none() {
             problems.push_of("reason", "Say why they are given up, for those who read the audit.");
         }
-        match (canary, rate) {
-            (Ok(canary), Ok(rate)) if problems.is_empty() => {
-                let verify = if self.no_verify { Verifier::Nobody } else { Verifier::Tasks };
-                Ok(BulkAction { kind, canary, pool: None, verify, rate, reason })
-            }
+        match checked {
+            Ok(checked) if problems.is_empty() => Ok(checked),
             _ => Err(problems),
         }
-    }
-
-    fn read_canary(&self) -> Result<Option<u32>, String> {
-        let Some(text) = self.canary.as_deref() else { return Ok(None) };
-        let size = text.trim().parse::<u32>().ok();
-        let size = size.filter(|size| (1..=MAX_CANARY_EXECUTIONS).contains(size));
-        size.map(Some).ok_or_else(|| {
-            format!("write how many executions are the canary: 1 to {MAX_CANARY_EXECUTIONS}")
-        })
     }
 }

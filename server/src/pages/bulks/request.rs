@@ -239,8 +239,8 @@ async fn create(
     list: List,
 ) -> Result<Response, Refusal> {
     let kind = query.kind(list).map_err(|problem| visit.refuse(problem))?;
-    let action = match query.action(kind) {
-        Ok(action) => action,
+    let checked = match query.check_options(kind) {
+        Ok(checked) => checked,
         Err(problems) => {
             // The form is of the same executions as before.
             let answer = page(visit, (query, list), problems, query.previewed_at).await?;
@@ -268,6 +268,7 @@ async fn create(
         let answer = page(visit, (query, list), problems, None).await?;
         return Ok((StatusCode::CONFLICT, answer).into_response());
     }
+    let action = checked.action(kind, query.reason.as_deref());
     let created = preview.create(&store, action, visit.actor()).await;
     let id = match created.map_err(|error| visit.refuse(error))? {
         Outcome::Done(id) => id,
