@@ -234,7 +234,9 @@ impl From<InvalidRequest> for Problem {
 /// Everything that is wrong, each with its place.
 fn places(invalid: InvalidRequest) -> Vec<ProblemPlace> {
     match invalid {
-        InvalidRequest::Field { field, problem } => vec![ProblemPlace::field(field, &problem)],
+        InvalidRequest::Field { field, problem } | InvalidRequest::Ahead { field, problem } => {
+            vec![ProblemPlace::field(field, &problem)]
+        }
         InvalidRequest::Params { mismatches, .. } => mismatches
             .iter()
             .map(|one| ProblemPlace::at(one.pointer_in_body(), one.describe()))

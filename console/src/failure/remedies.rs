@@ -56,7 +56,7 @@ impl From<Conflict> for Failure {
 
 fn describe_invalid(invalid: &InvalidRequest) -> String {
     match invalid {
-        InvalidRequest::Field { field, problem } => {
+        InvalidRequest::Field { field, problem } | InvalidRequest::Ahead { field, problem } => {
             join_field(&format!("--{}", field.replace('_', "-")), problem)
         }
         InvalidRequest::EmptyRange => {

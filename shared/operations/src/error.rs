@@ -38,15 +38,15 @@ pub enum OperationError {
 }
 
 impl OperationError {
-    /// Returns whether it would end the same way if it was tried again: a refusal, or a value that the database does not take.
-    pub(crate) const fn is_final(&self) -> bool {
-        matches!(
-            self,
-            Self::Invalid(_)
-                | Self::NotFound(_)
-                | Self::Conflict(_)
-                | Self::Store(StoreError::Data(_))
-        )
+    /// Returns whether it would end the same way if it was tried again: a refusal, also by the database. The clock reaches an instant
+    /// that lies ahead.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::Invalid(invalid) => !matches!(invalid, InvalidRequest::Ahead { .. }),
+            Self::NotFound(_) | Self::Conflict(_) => true,
+            Self::OutOfScope(_) | Self::Failed(_) => false,
+            Self::Store(error) => error.is_refusal(),
+        }
     }
 }
 

@@ -89,6 +89,19 @@ impl StoreError {
         }
     }
 
+    /// Returns whether the server refuses what the statement does, and would refuse it again: a value, more than PostgreSQL can
+    /// hold (class 54), or by an exception of a function or trigger (class P0).
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Data(_) => true,
+            Self::Statement(error) => {
+                let code = error.as_database_error().and_then(DatabaseError::code);
+                code.is_some_and(|code| code.starts_with("54") || code.starts_with("P0"))
+            }
+            _ => false,
+        }
+    }
+
     /// Returns whether the same call can succeed later without anybody's intervention.
     pub const fn is_transient(&self) -> bool {
         matches!(

@@ -1,11 +1,11 @@
 //! Requests for approval that are refused, or end, because nobody could ever carry them out.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sexton_store::approvals::{self, VoteOutcome};
 use sexton_store::operator::AuditContext;
 
 use super::Fixture;
-use super::approvals::{approve, discard, people, rule};
+use super::approvals::{approve, discard, executions_of, people, rule};
 
 /// The database takes no other value in any execution.
 const REFUSAL: &str = "
@@ -51,6 +51,79 @@ async fn what_the_database_refuses_ends_the_request_and_is_not_tried_again() {
     assert_eq!(f.console.state(id).await, "failed/2");
     let again = approve(&f, &eve, &waits, 409).await;
     assert!(again["detail"].as_str().unwrap().contains("could not be carried out"), "{again}");
+}
+
+#[tokio::test]
+async fn an_exception_of_a_trigger_and_a_limit_of_the_database_end_the_request() {
+    let f = Fixture::new().await;
+    let [ann, bob, eve] = people(&f).await;
+    rule(&f, &[]).await;
+    let id = f.console.failed().await;
+    execute(&f, REFUSAL).await;
+    let refusals = [
+        (
+            "not on Sundays",
+            "CREATE OR REPLACE FUNCTION public.refuse_value() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                RAISE EXCEPTION 'not on Sundays';
+            END $$",
+        ),
+        (
+            "too many columns",
+            "CREATE OR REPLACE FUNCTION public.refuse_value() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                RAISE EXCEPTION 'too many columns' USING ERRCODE = '54011';
+            END $$",
+        ),
+    ];
+    for (reason, refusal) in refusals {
+        let waits = discard(&f, &ann, id).await;
+        execute(&f, refusal).await;
+        let failed = approve(&f, &bob, &waits, 200).await;
+        assert_eq!(failed["state"], "failed", "{failed}");
+        assert!(failed["outcome"].as_str().unwrap().contains(reason), "{failed}");
+        assert_eq!(f.console.state(id).await, "failed/2");
+        approve(&f, &eve, &waits, 409).await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_was_set_back_leaves_the_request_approved() {
+    let f = Fixture::new().await;
+    let [ann, bob, eve] = people(&f).await;
+    rule(&f, &["--above", "1"]).await;
+    f.console.failed().await;
+    let bulk = r#"{"kind": "discard", "all": true, "reason": "x"}"#;
+    let bulk = f.visit(&ann, "POST", "/bulks", bulk).await.expect(202);
+    let quarter = r#"{"since": "2024-01-01T00:00:00Z", "until": "2024-04-01T00:00:00Z"}"#;
+    let path = "/jobs/billing.invoices/backfills";
+    let backfill = f.visit(&ann, "POST", path, quarter).await.expect(202);
+    // As if the database's clock had been ahead when they were requested.
+    let ahead = r#"
+        UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{previewed_at}', '"2999-01-01T00:00:00Z"')
+        WHERE kind = 'bulk_discard';
+        UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{until}', '"2999-01-01T00:00:00Z"')
+        WHERE kind = 'backfill'"#;
+    execute(&f, ahead).await;
+    for waits in [&bulk, &backfill] {
+        let refused = approve(&f, &bob, waits, 503).await;
+        assert!(refused["detail"].as_str().unwrap().contains("clock is behind"), "{refused}");
+        let path = format!("/approvals/{}", waits["id"]);
+        let found = f.visit(&ann, "GET", &path, "").await.expect(200);
+        assert_eq!((&found["state"], &found["outcome"]), (&json!("approved"), &Value::Null));
+    }
+    assert_eq!(f.console.items(&["bulks", "list"]).await, json!([]));
+    assert_eq!(executions_of(&f, "billing.invoices").await, 0);
+
+    let reached = r#"
+        UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{previewed_at}', to_jsonb(requested_at))
+        WHERE kind = 'bulk_discard';
+        UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{until}', '"2024-04-01T00:00:00Z"')
+        WHERE kind = 'backfill'"#;
+    execute(&f, reached).await;
+    for waits in [&bulk, &backfill] {
+        let done = approve(&f, &eve, waits, 200).await;
+        assert_eq!(done["state"], "carried_out", "{done}");
+    }
+    assert_eq!(executions_of(&f, "billing.invoices").await, 3);
 }
 
 #[tokio::test]

@@ -141,7 +141,7 @@ async fn check_passed(store: &Store, until: Option<DateTime<Utc>>) -> Result<(),
     let Some(until) = until else { return Ok(()) };
     if until > status::clock(store).await? {
         let problem = "lies ahead; send back that of a preview";
-        return Err(InvalidRequest::field("previewed_at", problem).into());
+        return Err(InvalidRequest::ahead("previewed_at", problem).into());
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::approvals::proposal::{
 use crate::bulks::request::{self, BulkAction, Verifier};
 use crate::bulks::verified_requeue;
 use crate::digest::sha256_hex;
-use crate::error::{Conflict, OperationError};
+use crate::error::{Conflict, InvalidRequest, OperationError};
 use crate::failed::actions;
 use crate::failed::edit::{EditOptions, EditTarget};
 use crate::jobs::backfill::BackfillRange;
@@ -35,8 +35,7 @@ pub(super) async fn read(store: &Store, id: i64) -> Result<Option<Proposal>, Ope
     read.map(Some).map_err(|error| made_by_another(&format!("action ({error})")))
 }
 
-/// Carries a request out, in the name of the person who requested it. A refusal ends it as failed, with the reason, and so does a value that the
-/// database does not take.
+/// Carries a request out, in the name of the person who requested it. A refusal ends it as failed, with the reason, also one by the database.
 ///
 /// # Errors
 ///
@@ -83,7 +82,13 @@ pub(super) async fn carry_out(
     }
     // What the approver may not change, somebody else may. The next process may try at once; if this fails, after two minutes.
     let _ = rows::release(store, claimed.claim).await;
-    Err(error)
+    Err(match error {
+        OperationError::Invalid(InvalidRequest::Ahead { .. }) => {
+            let text = "the database's clock is behind that of the request: it was set back; approve it again when the clock is right";
+            OperationError::Failed(text.to_owned())
+        }
+        error => error,
+    })
 }
 
 /// Ends a request as failed, unless another process has ended it.

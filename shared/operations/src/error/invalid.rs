@@ -29,6 +29,14 @@ pub enum InvalidRequest {
         /// The problem, to be read after the name, or after the name and a colon.
         problem: String,
     },
+    /// A field's instant lies ahead, by the database's clock.
+    #[error("{}", join_field(field, problem))]
+    Ahead {
+        /// The field's name.
+        field: &'static str,
+        /// The problem, as that of [`Self::Field`].
+        problem: String,
+    },
     /// Params do not match the schemas that workers publish for their task type.
     #[error("{}", describe_mismatches(task_type, mismatches))]
     Params {
@@ -131,6 +139,11 @@ impl InvalidRequest {
     /// Makes the error for one field.
     pub fn field(field: &'static str, problem: impl Into<String>) -> Self {
         Self::Field { field, problem: problem.into() }
+    }
+
+    /// Makes the error for a field whose instant lies ahead.
+    pub(crate) fn ahead(field: &'static str, problem: impl Into<String>) -> Self {
+        Self::Ahead { field, problem: problem.into() }
     }
 }
 

@@ -381,10 +381,10 @@ async fn run_batches(
 fn backfill_error(error: BackfillError) -> OperationError {
     match error {
         BackfillError::Overlap(_) => InvalidRequest::OverlapForbidden(error.to_string()).into(),
-        BackfillError::Backwards
-        | BackfillError::Ahead { .. }
-        | BackfillError::Pruned(_)
-        | BackfillError::Forgotten(_) => InvalidRequest::Other(error.to_string()).into(),
+        BackfillError::Ahead { .. } => InvalidRequest::ahead("until", format!(": {error}")).into(),
+        BackfillError::Backwards | BackfillError::Pruned(_) | BackfillError::Forgotten(_) => {
+            InvalidRequest::Other(error.to_string()).into()
+        }
         BackfillError::Changed(_) => Conflict::Other(error.to_string()).into(),
         BackfillError::Store(error) => error.into(),
         _ => OperationError::Failed(error.to_string()),
