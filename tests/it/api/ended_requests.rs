@@ -86,6 +86,26 @@ async fn an_exception_of_a_trigger_and_a_limit_of_the_database_end_the_request()
 }
 
 #[tokio::test]
+async fn a_long_reason_of_the_database_is_cut_in_the_request_and_in_the_audit() {
+    let f = Fixture::new().await;
+    let [ann, bob, _] = people(&f).await;
+    rule(&f, &[]).await;
+    let id = f.console.failed().await;
+    let waits = discard(&f, &ann, id).await;
+    execute(&f, REFUSAL).await;
+    let long = "CREATE OR REPLACE FUNCTION public.refuse_value() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION '%', repeat('é', 9000);
+    END $$";
+    execute(&f, long).await;
+    let failed = approve(&f, &bob, &waits, 200).await;
+    let bytes = failed["outcome"].as_str().unwrap().len();
+    // Two bytes each.
+    assert!((3_999..=4_000).contains(&bytes), "{bytes}: {failed}");
+    let audit = f.console.items(&["audit", "list", "--action", "fail_request"]).await;
+    assert_eq!(audit[0]["after"]["outcome"], failed["outcome"], "{audit}");
+}
+
+#[tokio::test]
 async fn a_clock_that_was_set_back_leaves_the_request_approved() {
     let f = Fixture::new().await;
     let [ann, bob, eve] = people(&f).await;
@@ -124,6 +144,27 @@ async fn a_clock_that_was_set_back_leaves_the_request_approved() {
         assert_eq!(done["state"], "carried_out", "{done}");
     }
     assert_eq!(executions_of(&f, "billing.invoices").await, 3);
+}
+
+#[tokio::test]
+async fn a_value_of_an_action_that_cannot_be_read_is_not_quoted() {
+    let f = Fixture::new().await;
+    let [ann, bob, eve] = people(&f).await;
+    rule(&f, &[]).await;
+    let waits = discard(&f, &ann, f.console.failed().await).await;
+    let change = r#"UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{attempt}', '"hunter2"')"#;
+    execute(&f, change).await;
+    let refused = approve(&f, &bob, &waits, 409).await.to_string();
+    let (id, store) = (waits["id"].as_i64().unwrap(), f.console.store());
+    let by = AuditContext { actor: "account bob", reason: None };
+    let voted = approvals::approve(store, id, 2, &["bob".to_owned()], by, None).await.unwrap();
+    assert_eq!(voted, VoteOutcome::Recorded);
+    let outcome = approve(&f, &eve, &waits, 200).await["outcome"].to_string();
+    let audit = f.console.items(&["audit", "list", "--action", "fail_request"]).await.to_string();
+    for shown in [refused, outcome, audit] {
+        assert!(shown.contains("its action cannot be read"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 }
 
 #[tokio::test]

@@ -32,7 +32,8 @@ use crate::selection::Selection;
 pub(super) async fn read(store: &Store, id: i64) -> Result<Option<Proposal>, OperationError> {
     let Some(request) = rows::find(store, id, None).await? else { return Ok(None) };
     let read = serde_json::from_value(request.proposal);
-    read.map(Some).map_err(|error| made_by_another(&format!("action ({error})")))
+    // The reason may quote a value, which can be a secret.
+    read.map(Some).map_err(|_| made_by_another("action"))
 }
 
 /// Carries a request out, in the name of the person who requested it. A refusal ends it as failed, with the reason, also one by the database.

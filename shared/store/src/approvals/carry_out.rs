@@ -2,12 +2,16 @@
 
 use serde_json::Value;
 use sexton_model::approval::CLAIM_LIFETIME;
+use sexton_model::ticket::truncate;
 use uuid::Uuid;
 
 use crate::approved::{Claim, end_carried_out};
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::operator::AuditContext;
 use crate::{Now, Store, StoreError};
+
+/// The longest outcome that is kept. A CHECK of the table allows as many characters.
+const MAX_OUTCOME_BYTES: usize = 4_000;
 
 /// A request that this process carries out.
 #[derive(Clone, PartialEq, Debug)]
@@ -86,11 +90,13 @@ pub async fn fail(
     by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), StoreError> {
+    // Also in the audit, where nothing else limits the text of an error.
+    let outcome = truncate(outcome, MAX_OUTCOME_BYTES);
     let mut tx = store.begin().await?;
     let at = crate::connection::instant::instant(&mut tx, now).await?;
     let done = sqlx::query!(
         "-- fail_approval_request
-        UPDATE sexton.approval_requests SET state = 'failed', ended_at = $3, ended_by = $4, outcome = left($5, 4000)
+        UPDATE sexton.approval_requests SET state = 'failed', ended_at = $3, ended_by = $4, outcome = $5
         WHERE id = $1 AND claim = $2 AND state = 'waiting'",
         claim.request,
         claim.token,
