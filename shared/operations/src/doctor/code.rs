@@ -193,8 +193,8 @@ findings! {
          that was removed."
         None;
     ApprovedNotCarriedOut "approved_not_carried_out" Warning
-        "An action is approved, and has not been carried out for more than five minutes. Probably its process has ended in \
-         between."
+        "An action is approved, and has not been carried out for more than five minutes: its process has ended in \
+         between, or what kept it from being carried out has not passed."
         "`sexton approvals show ID` shows what it would do. `sexton approvals approve ID` carries it out, or goes on with it; \
          reject it if it is not wanted any more."
         None;

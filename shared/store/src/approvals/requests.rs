@@ -294,6 +294,7 @@ pub async fn count_waiting(store: &Store) -> Result<WaitingRequests, StoreError>
 ///
 /// [`StoreError`].
 pub async fn list_creators(store: &Store, actor: &str) -> Result<Vec<String>, StoreError> {
+    // PostgreSQL writes a token's name in the audit as `ActorKind::Token` of the model does.
     Ok(sqlx::query_scalar!(
         r#"-- creators_of_tokens
         WITH RECURSIVE actors (actor) AS (

@@ -13,7 +13,8 @@ pub struct ApprovedRequest {
     pub silent_ms: i64,
 }
 
-/// Returns the requests that are approved, and neither carried out nor expired, the longest silent first; at most 100.
+/// Returns the requests that are approved, and neither carried out nor expired, the longest silent first; at most 1,000, as many as
+/// may wait.
 ///
 /// # Errors
 ///
@@ -31,7 +32,7 @@ pub async fn list_approved_requests(
              LATERAL (SELECT count(*) AS approvals, greatest(max(a.approved_at), r.claimed_at) AS last_at
                       FROM sexton.approvals a WHERE a.request_id = r.id) s
         WHERE r.state = 'waiting' AND r.expires_at > coalesce($1, now()) AND s.approvals + 1 >= r.people
-        ORDER BY s.last_at, r.id LIMIT 100"#,
+        ORDER BY s.last_at, r.id LIMIT 1000"#,
         now
     )
     .fetch_all(store.with_timeout())
