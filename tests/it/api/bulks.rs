@@ -118,6 +118,9 @@ async fn everything_that_is_wrong_with_a_bulk_is_named_at_once() {
             assert_eq!(found, pointers, "{body}: {refused}");
         }
     }
+    let large = json!({"kind": "requeue", "all": true, "canary": 2_000});
+    let refused = ask(&f, &token, "/bulks", &large).await.expect(400);
+    assert_eq!(refused["errors"][0]["detail"], "must be 1 to 1000", "{refused}");
     for nothing in
         [json!({"kind": "requeue"}), json!({"kind": "requeue", "filter": {"muted": true}})]
     {

@@ -134,6 +134,7 @@ async fn what_was_typed_into_a_bulk_s_form_stays_and_problems_stand_beside_their
         let (status, page) = send(&f, &token, "POST", "/failed/bulk", &form).await;
         assert_eq!(status, 400, "{page}");
         assert_eq!(fields_with_problems(&page), ["canary"], "{page}");
+        assert!(page.contains("are the canary: this must be 1 to 1000."), "{page}");
         for typed in [canary, "10/m", "there is paper"] {
             assert!(page.contains(&format!("value=\"{typed}\"")), "{typed}: {page}");
         }

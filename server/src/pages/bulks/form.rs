@@ -139,7 +139,14 @@ impl BulkQuery {
     pub(super) fn check_options(&self, kind: BulkKind) -> Result<CheckedOptions, Problems> {
         let (checked, mut problems) = (self.options().check(kind), Problems::default());
         for one in checked.as_ref().err().into_iter().flatten() {
-            problems.push_of(one.option, one.problem.as_str());
+            // People see the field's label, not the option's name.
+            let problem = &one.problem;
+            if one.option == "canary" {
+                let text = format!("Write how many executions are the canary: this {problem}.");
+                problems.push_of(one.option, text);
+            } else {
+                problems.push_of(one.option, problem.as_str());
+            }
         }
         if kind == BulkKind::Discard && self.reason.is_none() {
             problems.push_of("reason", "Say why they are given up, for those who read the audit.");

@@ -68,8 +68,7 @@ impl BulkOptions<'_> {
     pub fn check(&self, kind: BulkKind) -> Result<CheckedOptions, Vec<OptionProblem>> {
         let mut problems = self.misplaced(kind);
         if self.canary.is_some_and(|size| !(1..=MAX_CANARY_EXECUTIONS).contains(&size)) {
-            let problem =
-                format!("write how many executions are the canary: 1 to {MAX_CANARY_EXECUTIONS}");
+            let problem = format!("must be 1 to {MAX_CANARY_EXECUTIONS}");
             problems.push(OptionProblem::new("canary", problem));
         }
         if self.force_pool && self.pool.is_none() {
