@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::client::ProxySettings;
 use crate::access::provider::ProviderLogIn;
-use crate::access::{Backend, Stores};
+use crate::access::{Backend, READ_TIMEOUT, Stores};
 use crate::api::examination::Examiner;
 use crate::api::{self, BASE_PATH};
 use crate::base_path::below;
@@ -42,12 +42,6 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(3);
 const BEAT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for closing the connections to the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time limit for a statement of a request that changes nothing: people look for something else after two seconds.
-const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections of the API: to look up callers, for requests that change nothing, and for the others.
-const CALLER_CONNECTIONS: u32 = 2;
-const READ_CONNECTIONS: u32 = 6;
-const WRITE_CONNECTIONS: u32 = 4;
 const MINUTE: Duration = Duration::from_mins(1);
 /// Files that are no connections of clients: those to the database, of the health server, and the program's own.
 const OTHER_FILES: usize = 200;
@@ -79,11 +73,7 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     })?;
     let bound = listener.local_addr()?;
     let store = open_store(&settings, settings.db_pool_size, None)?;
-    let backend = Backend::new(Stores {
-        callers: open_store(&settings, CALLER_CONNECTIONS, Some(READ_TIMEOUT))?,
-        reads: open_store(&settings, READ_CONNECTIONS, Some(READ_TIMEOUT))?,
-        writes: open_store(&settings, WRITE_CONNECTIONS, None)?,
-    });
+    let backend = Backend::new(Stores::open(&store_options(&settings))?);
     let provider = settings.provider.clone();
     let provider = provider.map(|known| ProviderLogIn::new(known, HttpClient::default()));
     let backend = backend
@@ -211,10 +201,14 @@ fn open_store(
     connections: u32,
     read_timeout: Option<Duration>,
 ) -> anyhow::Result<Store> {
+    let options = StoreOptions { pool_size: connections, read_timeout, ..store_options(settings) };
+    Ok(Store::open(&options)?)
+}
+
+/// What all connections of the server have in common.
+fn store_options(settings: &ServerSettings) -> StoreOptions {
     let application = format!("sexton serve {}", settings.instance);
     let mut options = StoreOptions::new(settings.database_url.expose(), application);
     options.on_begin = Some(|waited| table::DB_ACQUIRE.observe([], waited));
-    options.pool_size = connections;
-    options.read_timeout = read_timeout;
-    Ok(Store::open(&options)?)
+    options
 }

@@ -12,6 +12,7 @@ pub mod provider;
 pub mod same_origin;
 pub mod session;
 pub mod set_up;
+mod stores;
 mod turns;
 
 use std::marker::PhantomData;
@@ -41,24 +42,15 @@ use self::turns::Turns;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimit;
 
+pub use self::stores::Stores;
+
+pub(crate) use self::stores::READ_TIMEOUT;
 pub(crate) use self::turns::Unattended;
 
 /// Requests that one caller may send at once, beyond those of a steady rate.
 const BURST: u32 = 100;
 /// Requests whose tokens and sessions are looked up at the same time, the waits for a connection among them; more are refused.
 const MAX_LOOKUPS: usize = 500;
-
-/// Connections to one database, apart from each other, so that slow searches hold up no action, and neither holds up the look-up of
-/// callers. The first two end slow statements early.
-#[derive(Clone, Debug)]
-pub struct Stores {
-    /// For the look-up of callers.
-    pub callers: Store,
-    /// For requests that change nothing.
-    pub reads: Store,
-    /// For the others.
-    pub writes: Store,
-}
 
 /// What requests work with. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -7,9 +7,16 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::Allowed;
+use super::stores::WRITE_CONNECTIONS;
 
-const MAX_APPROVALS: usize = 8;
+const MAX_APPROVALS: usize = 3;
 const MAX_TRIGGERS: usize = 2;
+/// Connections that are left for log-ins, cancels, pauses and other short changes.
+const OTHER_CONNECTIONS: usize = 2;
+
+// Each approval and each trigger holds one connection at a time, perhaps for as long as it waits for locks.
+const _: () =
+    assert!(MAX_APPROVALS + MAX_TRIGGERS + OTHER_CONNECTIONS <= WRITE_CONNECTIONS as usize);
 
 /// What goes on without its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

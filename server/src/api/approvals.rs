@@ -89,7 +89,7 @@ pub(crate) async fn approve_by(
     id: i64,
     reason: Option<String>,
 ) -> Result<ApprovalRequest, OperationError> {
-    let busy = "other approved actions are carried out at this moment; nothing was approved, send this one again in some seconds";
+    let busy = "other approvals go on at this moment; nothing was approved, send this one again in some seconds";
     let (store, actor) = (allowed.writes(), allowed.actor().clone());
     let work = async move { decisions::approve(&store, id, &actor, reason.as_deref()).await };
     let running = allowed.spawn_limited(Unattended::Approval, work);

@@ -169,13 +169,11 @@ impl Fixture {
         console: Arc<Console>,
         change: impl FnOnce(Backend, SocketAddr) -> Backend,
     ) -> Self {
-        let open = |read_timeout| {
-            let mut options = StoreOptions::new(console.url(), "api");
-            options.read_timeout = read_timeout;
-            Store::open(&options).unwrap()
-        };
-        let short = Some(Duration::from_secs(2));
-        let stores = Stores { callers: open(short), reads: open(short), writes: open(None) };
+        let options = StoreOptions::new(console.url(), "api");
+        // As many connections as a server has.
+        let stores = Stores::open(&options).unwrap();
+        let short = StoreOptions { read_timeout: Some(Duration::from_secs(2)), ..options };
+        let polled = Store::open(&short).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let backend = change(Backend::new(stores).on("host"), address);
@@ -185,7 +183,7 @@ impl Fixture {
         let backend = backend.showing(&settings.effective);
         let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
         let hub = Hub::new(stop.clone());
-        tokio::spawn(hub.clone().run(open(short)));
+        tokio::spawn(hub.clone().run(polled));
         let pages = pages::routes(backend.clone(), hub);
         let router = api::routes_with(backend.clone(), examiner).merge(pages);
         let router = below(backend.base_path(), router);

@@ -1,4 +1,4 @@
-//! Work that goes on without its client: of each kind a server does only so much at the same time, and nothing for ever.
+//! Work that goes on without its client: of each kind a server does only so much at the same time, and other requests find a connection.
 
 use std::time::Duration;
 
@@ -86,21 +86,21 @@ async fn a_third_trigger_of_many_jobs_is_refused_while_two_go_on_and_triggers_no
 }
 
 #[tokio::test]
-async fn a_ninth_approval_is_refused_while_eight_are_carried_out_and_approves_nothing() {
+async fn a_fourth_approval_is_refused_while_three_are_carried_out_and_approves_nothing() {
     let f = Fixture::new().await;
     let [ann, bob, _] = people(&f).await;
     rule(&f, &[]).await;
     let mut requests = Vec::new();
-    for _ in 0..9 {
+    for _ in 0..4 {
         let id = f.console.failed().await;
         requests.push(discard(&f, &ann, id).await);
     }
-    let (ninth, eight) = requests.split_last().unwrap();
+    let (fourth, three) = requests.split_last().unwrap();
     let gate = Gate::close(&f, "sexton.executions").await;
-    let approvals = join_all(eight.iter().map(|request| approve(&f, &bob, request, 200)));
+    let approvals = join_all(three.iter().map(|request| approve(&f, &bob, request, 200)));
     let refused = async {
-        gate.is_reached(8).await;
-        let refused = approve(&f, &bob, ninth, 503).await;
+        gate.is_reached(3).await;
+        let refused = approve(&f, &bob, fourth, 503).await;
         gate.open().await;
         refused
     };
@@ -109,9 +109,47 @@ async fn a_ninth_approval_is_refused_while_eight_are_carried_out_and_approves_no
     for request in done {
         assert_eq!(request["state"], "carried_out", "{request}");
     }
-    let waits = f.console.json(&["approvals", "show", &ninth["id"].to_string()]).await;
+    let waits = f.console.json(&["approvals", "show", &fourth["id"].to_string()]).await;
     assert_eq!((&waits["state"], &waits["approvals"]), (&json!("waiting"), &json!([])));
-    assert_eq!(approve(&f, &bob, ninth, 200).await["state"], "carried_out");
+    assert_eq!(approve(&f, &bob, fourth, 200).await["state"], "carried_out");
+}
+
+#[tokio::test]
+async fn as_many_approvals_and_triggers_as_go_on_together_leave_connections_to_other_requests() {
+    let f = Fixture::new().await;
+    let [ann, bob, _] = people(&f).await;
+    rule(&f, &[]).await;
+    let token = f.token("ann", "operator").await;
+    let password = f.account("sue", "viewer").await;
+    let mut requests = Vec::new();
+    for _ in 0..3 {
+        let id = f.console.failed().await;
+        requests.push(discard(&f, &ann, id).await);
+    }
+    let trigger = async |job: &str| {
+        let body = json!({"jobs": [job], "key": "evening"}).to_string();
+        f.ask(&token, "POST", "/jobs:trigger", &body).await.expect(200)
+    };
+    let gate = Gate::close(&f, "sexton.executions").await;
+    let approvals = join_all(requests.iter().map(|request| approve(&f, &bob, request, 200)));
+    let triggers = async { tokio::join!(trigger("shop.mail"), trigger("shop.charge")) };
+    // At the same time, so each needs a connection.
+    let others = async {
+        gate.is_reached(5).await;
+        let pause = r#"{"reason": "x"}"#;
+        let done = tokio::join!(
+            f.log_in("sue", &password),
+            f.ask(&token, "POST", "/jobs/billing.invoices/pause", pause)
+        );
+        gate.open().await;
+        done
+    };
+    let (approved, _, (session, paused)) = tokio::join!(approvals, triggers, others);
+    assert_eq!(session.status, 204, "{}", session.body);
+    paused.expect(200);
+    for request in approved {
+        assert_eq!(request["state"], "carried_out", "{request}");
+    }
 }
 
 #[tokio::test]

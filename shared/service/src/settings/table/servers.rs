@@ -78,7 +78,7 @@ pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
         fallback: Fallback::Text("8"),
         trade_off: "Few suffice, because the programs batch their writes. A scheduler or worker has \
                     one more; a scheduler opens another during retention, a worker up to one per \
-                    slot for `sql` tasks. `sexton serve` opens up to 13 more for the API and the \
+                    slot for `sql` tasks. `sexton serve` opens up to 16 more for the API and the \
                     console, and one while its doctor runs. Keep the sum over all processes below \
                     the server's `max_connections`.",
         programs: SERVICES,
