@@ -217,3 +217,51 @@ async fn nobody_approves_what_cannot_be_read_and_if_it_was_approved_before_it_en
     assert!(failed["outcome"].as_str().unwrap().contains("another version"), "{failed}");
     assert_eq!(f.console.state(execution).await, "failed/2");
 }
+
+#[tokio::test]
+async fn nobody_approves_an_action_with_a_field_that_this_version_does_not_know() {
+    let f = Fixture::new().await;
+    let [ann, bob, _] = people(&f).await;
+    rule(&f, &["--above", "1"]).await;
+    let ids = [f.console.failed().await, f.console.failed().await];
+    f.console.trigger("shop.mail").await;
+    f.console.trigger("shop.mail").await;
+    let actions = [
+        (
+            "edit",
+            format!("/failures/{}/edit", ids[0]),
+            r#"{"merge": {"customer": 7}, "requeue": false, "reason": "x"}"#,
+        ),
+        ("discard", format!("/failures/{}/discard", ids[0]), r#"{"reason": "x"}"#),
+        ("bulk_requeue", "/bulks".to_owned(), r#"{"kind": "requeue", "all": true}"#),
+        ("bulk_discard", "/bulks".to_owned(), r#"{"kind": "discard", "all": true, "reason": "x"}"#),
+        (
+            "bulk_cancel",
+            "/bulks".to_owned(),
+            r#"{"kind": "cancel", "filter": {"job": "shop.mail"}}"#,
+        ),
+        (
+            "backfill",
+            "/jobs/billing.invoices/backfills".to_owned(),
+            r#"{"since": "2024-01-01T00:00:00Z", "until": "2024-04-01T00:00:00Z"}"#,
+        ),
+    ];
+    let mut requests = Vec::new();
+    for (kind, path, body) in &actions {
+        let waits = f.visit(&ann, "POST", path, body).await.expect(202);
+        assert_eq!(waits["kind"], *kind, "{waits}");
+        requests.push(waits);
+    }
+    let newer =
+        r"UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{at_most}', '1')";
+    execute(&f, newer).await;
+    for waits in &requests {
+        let refused = approve(&f, &bob, waits, 409).await;
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("another version"), "{waits}: {refused}");
+    }
+    assert_eq!(f.console.state(ids[0]).await, "failed/2");
+    // Only the field was in the way.
+    execute(&f, "UPDATE sexton.approval_requests SET proposal = proposal - 'at_most'").await;
+    assert_eq!(approve(&f, &bob, &requests[1], 200).await["state"], "carried_out");
+}

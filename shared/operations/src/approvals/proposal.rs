@@ -1,4 +1,6 @@
 //! An action as it will be carried out, with what the person had seen.
+//!
+//! Another version may write further fields. What this one does not know could limit what was approved, so it reads no such action.
 
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -33,6 +35,7 @@ pub enum Proposal {
 
 /// An edit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EditProposal {
     /// The execution.
     pub execution: Uuid,
@@ -58,6 +61,7 @@ pub struct EditProposal {
 
 /// A discard.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiscardProposal {
     /// The execution.
     pub execution: Uuid,
@@ -69,6 +73,7 @@ pub struct DiscardProposal {
 
 /// A bulk.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BulkProposal {
     /// Which executions, as a filter of failures or, to cancel, of executions; `None`: `ids`.
     pub filter: Option<Value>,
@@ -94,6 +99,7 @@ pub struct BulkProposal {
 
 /// A backfill.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BackfillProposal {
     /// The job's name.
     pub job: String,
