@@ -25,6 +25,16 @@ async fn request(f: &Fixture, cookie: &str, path: &str, body: &str) -> Value {
     f.visit(cookie, "POST", path, body).await.expect(202)
 }
 
+/// A backfill that waits, of two batches: 500 firings, and 244.
+async fn hourly(f: &Fixture, cookie: &str) -> Value {
+    let hourly = "[[job]]\nname = \"a.hourly\"\nschedule = \"0 * * * *\"\ntask = \"work\"\n";
+    let apply = ["jobs", "apply", "-f", &f.console.file("hourly.toml", hourly)];
+    f.console.run(&apply).await.expect(0);
+    rule(f, &["--above", "1"]).await;
+    let january = r#"{"since": "2024-01-01T00:00:00Z", "until": "2024-02-01T00:00:00Z"}"#;
+    request(f, cookie, "/jobs/a.hourly/backfills", january).await
+}
+
 /// The backfill of a request that was claimed, as its process carries it out.
 fn approved_backfill(claimed: &ClaimedRequest) -> Backfill<'static> {
     let proposal = &claimed.proposal;
@@ -260,13 +270,47 @@ async fn lists_leave_out_what_can_be_large_and_the_audit_has_a_digest() {
 async fn a_backfill_that_cannot_go_on_ends_its_request_with_what_was_made() {
     let f = Fixture::new().await;
     let [ann, bob, _] = people(&f).await;
+    let waits = hourly(&f, &ann).await;
+    // Retention removes executions behind the first batch.
+    let pruned = "
+        CREATE FUNCTION public.prune() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN UPDATE sexton.retention SET pruned_before = '2024-02-01T00:00:00Z'; RETURN NULL; END $$;
+        CREATE TRIGGER prune AFTER INSERT ON sexton.executions EXECUTE FUNCTION public.prune()";
+    sqlx::raw_sql(pruned).execute(f.console.store().pool()).await.unwrap();
+    let failed = approve(&f, &bob, &waits, 200).await;
+    assert_eq!(failed["state"], "failed", "{failed}");
+    let outcome = failed["outcome"].as_str().unwrap();
+    for text in ["removed by retention", "500 executions were made before, and stay"] {
+        assert!(outcome.contains(text), "{text}: {failed}");
+    }
+    assert_eq!(executions_of(&f, "a.hourly").await, 500);
+}
+
+#[tokio::test]
+async fn a_backfill_that_another_process_cannot_go_on_with_says_that_what_was_made_stays() {
+    let f = Fixture::new().await;
+    let [ann, bob, _] = people(&f).await;
     rule(&f, &["--above", "1"]).await;
     let waits = request(&f, &ann, BACKFILLS, QUARTER).await;
+    let (id, store) = (waits["id"].as_i64().unwrap(), f.console.store());
+    let by = AuditContext { actor: "account bob", reason: None };
+    approvals::approve(store, id, 2, &["bob".to_owned()], by, None).await.unwrap();
+    let claimed = approvals::claim(store, id, None).await.unwrap().unwrap();
+    let january =
+        Backfill { to: "2024-02-01T00:00:00Z".parse().unwrap(), ..approved_backfill(&claimed) };
+    let fresh = || ExecutionId::new(Uuid::now_v7());
+    create_batch(store, january, None, fresh, by, None).await.unwrap();
+    assert_eq!(executions_of(&f, "billing.invoices").await, 1);
+    // Its process has ended. The next one makes nothing.
+    sql(&f, "UPDATE sexton.approval_requests SET claimed_at = now() - interval '2 minutes'").await;
     sql(&f, "UPDATE sexton.retention SET pruned_before = '2024-02-01T00:00:00Z'").await;
     let failed = approve(&f, &bob, &waits, 200).await;
     assert_eq!(failed["state"], "failed", "{failed}");
     let outcome = failed["outcome"].as_str().unwrap();
-    assert!(outcome.contains("removed by retention"), "{failed}");
+    for text in ["removed by retention", "firings that another process made before stay"] {
+        assert!(outcome.contains(text), "{text}: {failed}");
+    }
+    assert_eq!(executions_of(&f, "billing.invoices").await, 1);
 }
 
 #[tokio::test]
@@ -304,13 +348,7 @@ async fn a_batch_is_made_only_while_enough_people_have_approved_it() {
 async fn a_request_whose_next_batch_needs_another_person_waits_for_that_person() {
     let f = Fixture::new().await;
     let [ann, bob, eve] = people(&f).await;
-    let hourly = "[[job]]\nname = \"a.hourly\"\nschedule = \"0 * * * *\"\ntask = \"work\"\n";
-    let apply = ["jobs", "apply", "-f", &f.console.file("hourly.toml", hourly)];
-    f.console.run(&apply).await.expect(0);
-    rule(&f, &["--above", "1"]).await;
-    // Two batches: 500 firings, and 244.
-    let january = r#"{"since": "2024-01-01T00:00:00Z", "until": "2024-02-01T00:00:00Z"}"#;
-    let waits = request(&f, &ann, "/jobs/a.hourly/backfills", january).await;
+    let waits = hourly(&f, &ann).await;
     // As if the process was silent for an hour behind the first one, and a stricter rule came.
     let stricter = "
         CREATE FUNCTION public.stricter() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -111,11 +111,21 @@ async fn backfill(
 ) -> Result<(), OperationError> {
     let range = BackfillRange::of_proposal(backfill, reason);
     let range = range.ok_or_else(|| made_by_another("rate"))?;
-    range.run_approved(store, actor, backfill.count, claimed).await?;
+    let done = range.run_approved(store, actor, backfill.count, claimed).await;
+    done.map_err(|error| name_earlier_batches(error, claimed))?;
     fault::point("console.backfill_done");
     // Those that a process before has made, too.
     let outcome = format!("{} firings are claimed", backfill.count);
     Ok(rows::end_backfilled(store, claimed.claim, &outcome, None).await?)
+}
+
+/// Adds to a refusal that ends the request what a process before may have made: only that one could count it.
+fn name_earlier_batches(error: OperationError, claimed: &ClaimedRequest) -> OperationError {
+    if claimed.is_repeated && error.is_final() {
+        let text = format!("{error} (firings that another process made before stay)");
+        return Conflict::Other(text).into();
+    }
+    error
 }
 
 async fn edit(
