@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
-use crate::operator::{AuditContext, record_jobless_action};
+use crate::operator::{AuditContext, record_jobless_action, set_lock_timeout};
+use crate::sessions::vouched::lock_person;
 use crate::{Now, Store, StoreError};
 
 /// Whose sessions.
@@ -34,6 +35,11 @@ pub async fn end_all(
         SessionOwner::Person(name) => (None, Some(name)),
     };
     let mut tx = store.begin().await?;
+    set_lock_timeout(&mut tx).await?;
+    if let Some(name) = person {
+        // A log-in ends sessions, too, in another order. This statement waits for it, and finds the session that it has begun.
+        lock_person(&mut tx, name).await?;
+    }
     let at = instant(&mut tx, now).await?;
     let ended = sqlx::query!(
         "-- end_sessions_of

@@ -3,10 +3,12 @@
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::access::{MAX_SESSIONS_PER_ACCOUNT, Role, VOUCHED_SESSION_LIFETIME};
+use sqlx::PgConnection;
 
 use crate::connection::client_timeout::{WithTimeout, commit};
+use crate::connection::exclusive_lock::LOCK_CLASS;
 use crate::connection::instant::instant;
-use crate::operator::{AuditContext, record_jobless_action};
+use crate::operator::{AuditContext, record_jobless_action, set_lock_timeout};
 use crate::tokens::HASH_BYTES;
 use crate::{Now, Store, StoreError};
 
@@ -39,18 +41,9 @@ pub async fn start_vouched(
     now: Now,
 ) -> Result<DateTime<Utc>, StoreError> {
     let mut tx = store.begin().await?;
+    set_lock_timeout(&mut tx).await?;
+    lock_person(&mut tx, person.name).await?;
     let at = instant(&mut tx, now).await?;
-    // No row stands for the person. Near the limit there are sessions, so log-ins of the same moment wait here for each other, and the next statement
-    // finds what the one before has started.
-    sqlx::query_scalar!(
-        "-- lock_sessions_of_person
-        SELECT secret_hash FROM sexton.sessions WHERE subject = $1 AND ended_at IS NULL AND expires_at > $2
-        ORDER BY created_at, secret_hash FOR UPDATE",
-        person.name,
-        at
-    )
-    .fetch_all(WithTimeout(&mut *tx))
-    .await?;
     sqlx::query!(
         "-- end_oldest_sessions_of_person
         UPDATE sexton.sessions SET ended_at = $2 WHERE secret_hash IN (
@@ -80,4 +73,23 @@ pub async fn start_vouched(
     record_jobless_action(&mut tx, "log_in", (None, Some(after)), by, at).await?;
     commit(tx).await?;
     Ok(expires_at)
+}
+
+/// Locks a person until the transaction ends: no row stands for one. Log-ins of the same moment wait here for each other, and each finds what the
+/// one before has started. Two people may share a number, and then wait for each other, too.
+///
+/// The numbers are negative, and so apart from those of work that one replica does at a time.
+pub(super) async fn lock_person(
+    connection: &mut PgConnection,
+    name: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "-- lock_person
+        SELECT pg_advisory_xact_lock($1, hashtext($2) | (-2147483648)::int)",
+        LOCK_CLASS,
+        name
+    )
+    .execute(WithTimeout(connection))
+    .await?;
+    Ok(())
 }

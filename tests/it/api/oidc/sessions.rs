@@ -7,9 +7,10 @@ use sexton_model::access::{MAX_SESSIONS_PER_ACCOUNT, Role};
 use sexton_model::oidc::{ProviderSettings, RoleRules};
 use sexton_server::access::client::ProxySettings;
 use sexton_store::operator::AuditContext;
-use sexton_store::sessions::{VouchedPerson, start_vouched};
+use sexton_store::sessions::{SessionOwner, VouchedPerson, end_all, start_vouched};
 use sexton_store::{Store, StoreOptions};
 
+use super::super::turns::Gate;
 use super::super::{Fixture, LOCAL_HOST, eventually};
 use super::provider::{ENDPOINTS, Fault, Provider};
 use super::{
@@ -17,6 +18,8 @@ use super::{
     return_path, session, settings, start,
 };
 
+/// A person, by the name in the audit.
+const EVE: &str = "eve@example.com";
 const FORGOTTEN: &str = "set-cookie: sexton_log_in=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0";
 
 async fn me(f: &Fixture, cookie: &str) -> u16 {
@@ -196,39 +199,72 @@ async fn nobody_takes_all_places_on_the_way_to_the_provider() {
     assert_eq!(begin_from(HERE).await.status, 303);
 }
 
+/// Logs one person in, whose session has this number.
+async fn log_in_as(store: &Store, number: u8) {
+    let person = VouchedPerson {
+        name: EVE,
+        role: Role::Viewer,
+        issuer: "https://id.example.com",
+        subject: "248289761001",
+        provider_hash: &[0; 32],
+    };
+    let by = AuditContext { actor: "oidc eve@example.com", reason: None };
+    start_vouched(store, &[number; 32], &person, by, None).await.unwrap();
+}
+
+async fn open_sessions(f: &Fixture) -> i64 {
+    let open = "SELECT count(*) FROM sexton.sessions WHERE ended_at IS NULL";
+    sqlx::query_scalar(open).fetch_one(f.console.store().pool()).await.unwrap()
+}
+
+/// Waits until a session of the database waits for a lock.
+async fn one_waits(f: &Fixture) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually("one waits for the other", async || {
+        let waiting = sqlx::query_scalar::<_, i64>(waiting);
+        waiting.fetch_one(f.console.store().pool()).await.unwrap() == 1
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn log_ins_of_one_person_at_the_same_moment_leave_no_session_beyond_the_limit() {
     let f = Fixture::new().await;
-    let pool = f.console.store().pool();
     let store = Store::open(&StoreOptions::new(f.console.url(), "api")).unwrap();
     let limit = u8::try_from(MAX_SESSIONS_PER_ACCOUNT).unwrap();
-    let log_in_as = async |number: u8| {
-        let person = VouchedPerson {
-            name: "eve@example.com",
-            role: Role::Viewer,
-            issuer: "https://id.example.com",
-            subject: "248289761001",
-            provider_hash: &[0; 32],
-        };
-        let by = AuditContext { actor: "oidc eve@example.com", reason: None };
-        start_vouched(&store, &[number; 32], &person, by, None).await.unwrap();
-    };
-    for number in 1..=limit {
-        log_in_as(number).await;
+    for number in 1..limit {
+        log_in_as(&store, number).await;
     }
-    let mut held = pool.begin().await.unwrap();
-    sqlx::query("SELECT FROM sexton.sessions FOR UPDATE").execute(&mut *held).await.unwrap();
-    let both = async { tokio::join!(log_in_as(limit + 1), log_in_as(limit + 2)) };
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    // There is room for one of two, and no session that both would end.
+    let gate = Gate::close(&f, "sexton.sessions").await;
+    let both = async { tokio::join!(log_in_as(&store, limit), log_in_as(&store, limit + 1)) };
     let release = async {
-        eventually("both wait for the sessions", async || {
-            sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap() == 2
-        })
-        .await;
-        held.rollback().await.unwrap();
+        gate.is_reached(1).await;
+        one_waits(&f).await;
+        gate.open().await;
     };
     tokio::join!(both, release);
-    let open = "SELECT count(*) FROM sexton.sessions WHERE ended_at IS NULL";
-    let open = sqlx::query_scalar::<_, i64>(open).fetch_one(pool).await.unwrap();
-    assert_eq!(open, i64::from(MAX_SESSIONS_PER_ACCOUNT));
+    assert_eq!(open_sessions(&f).await, i64::from(MAX_SESSIONS_PER_ACCOUNT));
+}
+
+#[tokio::test]
+async fn an_end_of_all_sessions_of_a_person_waits_for_a_log_in_and_ends_its_session() {
+    let f = Fixture::new().await;
+    let store = Store::open(&StoreOptions::new(f.console.url(), "api")).unwrap();
+    for number in 1..=2 {
+        log_in_as(&store, number).await;
+    }
+    let gate = Gate::close(&f, "sexton.sessions").await;
+    let end = async {
+        gate.is_reached(1).await;
+        let by = AuditContext { actor: "account ann", reason: None };
+        let ended = end_all(&store, SessionOwner::Person(EVE), by, None);
+        let release = async {
+            one_waits(&f).await;
+            gate.open().await;
+        };
+        tokio::join!(ended, release).0.unwrap()
+    };
+    let ((), ended) = tokio::join!(log_in_as(&store, 3), end);
+    assert_eq!((ended, open_sessions(&f).await), (3, 0));
 }
