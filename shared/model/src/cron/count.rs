@@ -90,7 +90,7 @@ impl Zoned<'_> {
 
 impl Sets {
     /// Counts the matching wall times in `from_s..=to_s`, as if they were UTC.
-    fn count(&self, from_s: i64, to_s: i64) -> u64 {
+    pub(super) fn count(&self, from_s: i64, to_s: i64) -> u64 {
         let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
         let to_s = to_s.min(DateTime::<Utc>::MAX_UTC.timestamp());
         let instant =

@@ -121,11 +121,22 @@ impl Zoned<'_> {
 
     /// Returns the first matching wall time in `from_s..=last_s`.
     pub(super) fn first_wall(&self, from_s: i64, last_s: i64) -> Option<i64> {
-        // Clamps to the instants that can be represented.
-        let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
-        let last_s = last_s.min(DateTime::<Utc>::MAX_UTC.timestamp());
-        let from = DateTime::from_timestamp(from_s, 0)?.naive_utc();
-        let last = DateTime::from_timestamp(last_s, 0)?.naive_utc();
+        let (from, last) = representable(from_s, last_s)?;
         Some(self.expression.sets.first_between(from, last)?.and_utc().timestamp())
     }
+
+    /// Returns the last matching wall time in `first_s..=to_s`.
+    pub(super) fn last_wall(&self, first_s: i64, to_s: i64) -> Option<i64> {
+        let (first, to) = representable(first_s, to_s)?;
+        Some(self.expression.sets.last_between(first, to)?.and_utc().timestamp())
+    }
+}
+
+/// Returns the ends of a range of wall times, clamped to the instants that can be represented.
+fn representable(from_s: i64, to_s: i64) -> Option<(NaiveDateTime, NaiveDateTime)> {
+    let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
+    let to_s = to_s.min(DateTime::<Utc>::MAX_UTC.timestamp());
+    let from = DateTime::from_timestamp(from_s, 0)?.naive_utc();
+    let to = DateTime::from_timestamp(to_s, 0)?.naive_utc();
+    Some((from, to))
 }

@@ -1,13 +1,14 @@
 //! Anomalies of a clock change, compared with a walk by the minute and with the firings themselves.
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, Duration, NaiveDateTime, Utc};
 use chrono_tz::Tz;
 use proptest::prelude::*;
 
 use super::naive::{Naive, daily, expressions};
 use super::walk::{DSTS, changes, walk, wall_s};
 use super::{at, parse};
-use crate::cron::{Anomaly, AnomalyKind, Dst};
+use crate::cron::{Anomaly, AnomalyKind, Dst, Expression};
+use crate::steps::count_steps;
 use crate::zone::Zone;
 
 /// The walk's view of one change: the matching wall times that are skipped, or shown twice.
@@ -92,8 +93,77 @@ proptest! {
     /// Without a change there is no anomaly: the firings of a day are those of the clock.
     #[test]
     fn a_zone_without_changes_has_no_anomalies(naive in expressions(), days in 1..800_i64) {
-        let (from, to) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z") + chrono::Duration::days(days));
+        let (from, to) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z") + Duration::days(days));
         prop_assert_eq!(parse(&naive.to_string()).anomalies(from, to, Zone::UTC, Dst::Vixie), vec![]);
+    }
+}
+
+/// The change, the first and the last wall time affected, and their number.
+type Affected = (DateTime<Utc>, NaiveDateTime, NaiveDateTime, u32);
+
+/// Returns what a change affects by a search for one wall time after the other.
+fn one_by_one(expression: &Expression, change: &Anomaly) -> Option<Affected> {
+    let change_s = change.change_at.timestamp();
+    let offsets_s = [change.offset_before_s, change.offset_after_s].map(i64::from);
+    let [first, end] = [offsets_s.iter().min(), offsets_s.iter().max()]
+        .map(|offset_s| DateTime::from_timestamp(change_s + offset_s.unwrap(), 0).unwrap());
+    // In UTC a wall time is an instant.
+    let matches = expression.iter_after(first - Duration::seconds(1), Zone::UTC, Dst::Vixie);
+    let walls: Vec<_> =
+        matches.take_while(|wall| *wall < end).map(|wall| wall.naive_utc()).collect();
+    Some((change.change_at, *walls.first()?, *walls.last()?, walls.len() as u32))
+}
+
+#[test]
+fn as_many_wall_times_are_affected_as_a_search_finds_one_by_one() {
+    for (zone, from, to, seconds) in [
+        // A day is missing, and one comes twice, but for an hour.
+        ("Pacific/Apia", "2011-12-29T00:00:00Z", "2012-01-01T00:00:00Z", &[86_400_u32][..]),
+        ("Pacific/Kwajalein", "1969-09-29T00:00:00Z", "1969-10-02T00:00:00Z", &[82_800]),
+        ("Antarctica/Troll", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", &[7_200; 2]),
+        ("Australia/Lord_Howe", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", &[1_800; 2]),
+        ("Europe/Vienna", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", &[3_600; 2]),
+        // On the first of November from 00:01 back to 23:01.
+        ("America/St_Johns", "2009-01-01T00:00:00Z", "2010-01-01T00:00:00Z", &[3_600; 2]),
+    ] {
+        let (zone, from, to) = (Zone::parse(zone).unwrap(), at(from), at(to));
+        let changes = parse("* * * * * *").anomalies(from, to, zone, Dst::Vixie);
+        let walls: Vec<u32> = changes.iter().map(|change| change.walls).collect();
+        assert_eq!(walls, seconds, "{zone}: every second of the changes");
+        for text in [
+            "* * 0-23 * * *",
+            "*/7 */13 * * * *",
+            "59 59 * * * *",
+            "0-29,59 30 1,2 * * *",
+            "0 0 0 * * *",
+            "15,45 1-2 * * *",
+            "0,30 0,23 L,1 * *",
+            "0 12 30 12 *",
+            "30 0 12 * * FRI#5",
+            "0 0 30 2 *",
+        ] {
+            let expression = parse(text);
+            let expected = changes.iter().filter_map(|change| one_by_one(&expression, change));
+            let expected: Vec<Affected> = expected.collect();
+            for dst in DSTS {
+                let found = expression.anomalies(from, to, zone, dst);
+                let found = found.iter().map(|a| (a.change_at, a.first_wall, a.last_wall, a.walls));
+                assert_eq!(found.collect::<Vec<_>>(), expected, "{text} in {zone}, {dst:?}");
+            }
+        }
+    }
+}
+
+/// Steps, not time: the same on every machine.
+#[test]
+fn a_day_that_was_skipped_costs_no_step_for_each_of_its_seconds() {
+    let zone = Zone::parse("Pacific/Apia").unwrap();
+    let (from, to) = (at("2010-06-01T00:00:00Z"), at("2012-06-01T00:00:00Z"));
+    for (text, most) in [("* * 0-23 * * *", 86_400), ("* * * * *", 1_440), ("0 12 * * *", 1)] {
+        let expression = parse(text);
+        let (steps, found) = count_steps(|| expression.anomalies(from, to, zone, Dst::Vixie));
+        assert_eq!(found.iter().map(|change| change.walls).max(), Some(most), "{text}");
+        assert!(steps < 700, "{steps} steps: {text}");
     }
 }
 

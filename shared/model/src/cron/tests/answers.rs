@@ -152,6 +152,41 @@ fn a_search_within_a_stretch_includes_both_of_its_ends_and_nothing_beyond() {
     assert_eq!(parse("0 0 1 4 *").sets.first_between(noon, midnight), Some(midnight));
 }
 
+#[test]
+fn a_search_from_the_end_of_a_stretch_includes_both_of_its_ends_and_nothing_beyond() {
+    let civil = |text: &str| at(text).naive_utc();
+    let noon = civil("2026-03-10T12:00:00Z");
+    for (first, to, found) in [
+        ("2026-03-10T12:00:00Z", "2026-03-10T12:00:00Z", Some(noon)),
+        ("2026-03-10T12:00:00Z", "2026-03-10T23:59:59Z", Some(noon)),
+        ("2026-03-10T12:00:00Z", "2027-03-10T11:59:59Z", Some(noon)),
+        ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", Some(noon)),
+        ("2026-03-10T12:00:01Z", "2026-03-31T23:59:59Z", None),
+        ("2026-03-10T12:00:01Z", "2027-03-10T11:59:59Z", None),
+        ("2026-03-01T00:00:00Z", "2026-03-10T11:59:59Z", None),
+        ("2026-04-01T00:00:00Z", "2027-02-28T23:59:59Z", None),
+        ("2026-03-10T12:00:01Z", "2026-03-10T12:00:00Z", None),
+    ] {
+        let sets = parse("0 12 10 3 *").sets;
+        assert_eq!(sets.last_between(civil(first), civil(to)), found, "{first} to {to}");
+    }
+    for (text, to, found) in [
+        ("5,10 4,20 8,16 * * *", "2026-03-10T16:20:10Z", "2026-03-10T16:20:10Z"),
+        ("5,10 4,20 8,16 * * *", "2026-03-10T16:20:09Z", "2026-03-10T16:20:05Z"),
+        ("5,10 4,20 8,16 * * *", "2026-03-10T16:20:04Z", "2026-03-10T16:04:10Z"),
+        ("5,10 4,20 8,16 * * *", "2026-03-10T16:19:59Z", "2026-03-10T16:04:10Z"),
+        ("5,10 4,20 8,16 * * *", "2026-03-10T16:04:04Z", "2026-03-10T08:20:10Z"),
+        ("5,10 4,20 8,16 * * *", "2026-03-10T15:59:59Z", "2026-03-10T08:20:10Z"),
+        ("5,10 4,20 8,16 * * *", "2026-03-01T08:04:04Z", "2026-02-28T16:20:10Z"),
+        ("5,10 4,20 8,16 * * *", "2026-01-01T00:00:00Z", "2025-12-31T16:20:10Z"),
+        ("59 59 23 L * *", "2026-03-31T23:59:58Z", "2026-02-28T23:59:59Z"),
+    ] {
+        let found = Some(civil(found));
+        let first = civil("2025-01-01T00:00:00Z");
+        assert_eq!(parse(text).sets.last_between(first, civil(to)), found, "{text} to {to}");
+    }
+}
+
 /// Takes the best of several runs, so that a busy machine does not decide.
 fn best_of_runs(work: impl Fn()) -> Duration {
     (0..30)

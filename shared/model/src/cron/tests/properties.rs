@@ -136,6 +136,21 @@ proptest! {
     }
 
     #[test]
+    fn the_last_match_of_a_stretch_has_no_other_behind_it(
+        expression in expressions(), from in instants(),
+        length_s in prop_oneof![0..90_000_i64, 0..100_000_000_i64],
+    ) {
+        let sets = parse(&expression.to_string()).sets;
+        let first = from.with_nanosecond(0).unwrap().naive_utc();
+        let to = first + Duration::seconds(length_s);
+        let found = sets.last_between(first, to);
+        prop_assert_eq!(found.is_some(), sets.first_between(first, to).is_some());
+        let Some(last) = found else { return Ok(()) };
+        prop_assert!(first <= last && last <= to && expression.selects(last.and_utc()));
+        prop_assert_eq!(sets.first_between(last + Duration::seconds(1), to), None);
+    }
+
+    #[test]
     fn an_expression_fires_within_forty_years_and_a_month_or_never(
         expression in expressions(), from in instants(),
     ) {
