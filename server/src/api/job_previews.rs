@@ -1,6 +1,6 @@
 //! Examines jobs without changing any: likely mistakes, the effects of clock changes, and what templates become.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use chrono::{DateTime, Utc};
@@ -39,6 +39,8 @@ const MAX_TEMPLATE_FIRINGS: usize = 20;
 static TURNS: Semaphore = Semaphore::const_new(2);
 /// How long a request waits for its turn.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time after which an examination looks at no other job.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 async fn turn() -> Result<SemaphorePermit<'static>, Problem> {
     // It is never closed, so only the time ends the wait.
@@ -110,7 +112,7 @@ pub struct LintedJobs {
     /// The findings.
     #[serde(flatten)]
     report: LintReport,
-    /// Whether all jobs were examined: of a database 20,000 are.
+    /// Whether all jobs were examined: of a database 20,000 are, and after 20 s no other.
     complete: bool,
 }
 
@@ -144,6 +146,7 @@ pub async fn lint(
         // Until the end, even if the client leaves.
         let _turn = turn;
         let mut linter = Linter::new(now);
+        linter.stop_at(Instant::now() + TIME_LIMIT);
         if let Some(routes) = routes {
             linter.judge_policies(routes);
         }
@@ -158,7 +161,9 @@ pub async fn lint(
             linter.add_timed_jobs(timed);
         }
         let min_jobs = request.same_minute.map_or(DEFAULT_SAME_MINUTE_JOBS, |count| count as usize);
-        let report = linter.finish(min_jobs, request.severity.unwrap_or(Severity::Warning));
+        linter.examine_together(min_jobs);
+        let complete = complete && linter.is_complete();
+        let report = linter.finish(request.severity.unwrap_or(Severity::Warning));
         LintedJobs { report, complete }
     });
     let linted = linting.await.map_err(|error| OperationError::Failed(error.to_string()))?;
@@ -185,6 +190,7 @@ pub struct PreviewJobs {
 /// Previews how clock changes affect the firings of jobs, and what their templates become, as `sexton jobs preview` does. Writes nothing.
 ///
 /// It has the effects of two years, at most 1,000, and the templates of at most 20 jobs: name those to see others. Params are masked.
+/// After 20 s it examines no other job.
 #[utoipa::path(post, path = "/jobs:preview", tag = "jobs", operation_id = "preview_jobs", extensions(("x-role" = json!("viewer"))),
     request_body = PreviewJobs,
     responses((status = 200, description = "What will happen to the jobs.", body = PreviewedJobs)))]
@@ -212,7 +218,8 @@ pub async fn preview(
     let turn = turn().await?;
     let store = allowed.reads().clone();
     let now = status::clock(&store).await?;
-    let request = PreviewRequest { names, from, count, given };
+    let time_limit = Some(TIME_LIMIT);
+    let request = PreviewRequest { names, from, count, given, time_limit };
     let work = async move {
         // Until the end, even if the client leaves.
         let _turn = turn;

@@ -1,6 +1,9 @@
 //! `sexton jobs next` and `sexton jobs preview`.
 
-use serde_json::{Value, json};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use sexton_operations::jobs::preview::{PreviewRequest, preview};
 
 use super::{Console, keys};
 
@@ -152,6 +155,22 @@ async fn a_preview_marks_what_every_change_of_clocks_does_within_two_years() {
     assert!(shown.stdout.contains("moved") && shown.stdout.contains("02:30"), "{}", shown.stdout);
     let none = console.run(&["jobs", "preview", "e.noon"]).await.expect(0);
     assert!(none.stdout.contains("No clock change"), "{}", none.stdout);
+}
+
+#[tokio::test]
+async fn a_preview_whose_time_is_up_has_the_effects_of_no_other_job_and_is_incomplete() {
+    let console = console().await;
+    let now = "2027-01-01T00:00:00Z".parse().unwrap();
+    let within = async |time_limit| {
+        let names = ["a.nightly", "b.nightly"].map(str::to_owned).to_vec();
+        let request =
+            PreviewRequest { names, from: Some(now), count: 1, given: Map::new(), time_limit };
+        let previewed = preview(console.store(), &request, now).await.unwrap();
+        (previewed.complete, previewed.job_count, previewed.anomalies.len())
+    };
+    assert_eq!(within(None).await, (true, 2, 8));
+    assert_eq!(within(Some(Duration::from_hours(1))).await, (true, 2, 8));
+    assert_eq!(within(Some(Duration::ZERO)).await, (false, 0, 0));
 }
 
 #[tokio::test]

@@ -102,8 +102,9 @@ pub(crate) async fn examine(
     policies: &Policies,
     session: &Session,
 ) -> Result<(), Failure> {
-    let linter = sources::examine(sources, policies, session).await?;
-    render(&linter.finish(sources.same_minute as usize, sources.severity), session)
+    let mut linter = sources::examine(sources, policies, session).await?;
+    linter.examine_together(sources.same_minute as usize);
+    render(&linter.finish(sources.severity), session)
 }
 
 fn render(report: &LintReport, session: &Session) -> Result<(), Failure> {

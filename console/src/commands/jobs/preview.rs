@@ -34,7 +34,8 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
     let store = session.store().await?;
     let now = session.now(&store).await?;
     let &Preview { from, count, .. } = arguments;
-    let request = PreviewRequest { names: arguments.names.clone(), from, count, given };
+    let names = arguments.names.clone();
+    let request = PreviewRequest { names, from, count, given, time_limit: None };
     let previewed = preview(&store, &request, now).await?;
     if session.out.is_json() {
         return session.out.document(&PreviewedJobs::from(&previewed));

@@ -22,14 +22,19 @@ const MAX_NAMED: usize = 5;
 /// is a finding only if `min_jobs` of its jobs are in no earlier finding, so hourly jobs are one finding and not 24.
 /// Jobs with an `H` do not count, because nobody chose their minute.
 ///
-/// Checks 24 firings of each job. Each finding comes with the first of its jobs, by name.
+/// Checks 24 firings of each job. Each finding comes with the first of its jobs, by name. `None` if there was not
+/// the time for all jobs, which it checks before each.
 pub fn same_minute(
     jobs: &[JobSpec],
     min_jobs: usize,
     now: DateTime<Utc>,
-) -> Vec<(String, Finding)> {
+    has_time: impl Fn() -> bool,
+) -> Option<Vec<(String, Finding)>> {
     let mut minutes: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (index, job) in jobs.iter().enumerate() {
+        if !has_time() {
+            return None;
+        }
         if matches!(&job.schedule, Schedule::Cron { expression } if depends_on_name(expression)) {
             continue;
         }
@@ -61,7 +66,7 @@ pub fn same_minute(
         findings.push((names[0].to_owned(), finding(minute, &names)));
         reported.extend(due);
     }
-    findings
+    Some(findings)
 }
 
 fn finding(minute: i64, names: &[&str]) -> Finding {

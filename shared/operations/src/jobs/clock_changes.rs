@@ -1,5 +1,7 @@
 //! Predicts the effects of clock changes on jobs' firings.
 
+use std::time::Instant;
+
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Serialize;
 use sexton_model::cron::{Anomaly, Dialect, Expression};
@@ -99,12 +101,34 @@ pub fn list(
     from: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> Vec<(&ScheduledJob, Anomaly)> {
-    let mut found: Vec<(&ScheduledJob, Anomaly)> =
-        jobs.iter().flat_map(|job| anomalies(job, from, until)).collect();
-    found.sort_by(|(job, a), (other, b)| {
+    list_until(None, jobs, from, until).effects
+}
+
+/// The effects of clock changes on jobs.
+#[derive(Debug)]
+pub struct PredictedEffects<'a> {
+    /// The effects, in the order of the changes.
+    pub effects: Vec<(&'a ScheduledJob, Anomaly)>,
+    /// Number of jobs that were examined: the first ones.
+    pub job_count: usize,
+}
+
+/// As [`list`], but examines no other job from `deadline` on, if there is one.
+pub fn list_until(
+    deadline: Option<Instant>,
+    jobs: &[ScheduledJob],
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> PredictedEffects<'_> {
+    let has_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
+    let examined = jobs.iter().take_while(|_| has_time());
+    let each: Vec<_> = examined.map(|job| anomalies(job, from, until)).collect();
+    let job_count = each.len();
+    let mut effects: Vec<(&ScheduledJob, Anomaly)> = each.into_iter().flatten().collect();
+    effects.sort_by(|(job, a), (other, b)| {
         (a.change_at, &job.row.name).cmp(&(b.change_at, &other.row.name))
     });
-    found
+    PredictedEffects { effects, job_count }
 }
 
 fn anomalies(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -149,13 +150,37 @@ pub struct Linter {
     places: Vec<(Option<String>, Option<usize>)>,
     found: Vec<LocatedFinding>,
     policies: JobPolicies,
+    deadline: Option<Instant>,
+    complete: bool,
 }
 
 impl Linter {
     /// Makes one that judges as of `now`, and no policies.
     pub fn new(now: DateTime<Utc>) -> Self {
         let policies = JobPolicies::default();
-        Self { now, jobs: Vec::new(), places: Vec::new(), found: Vec::new(), policies }
+        Self {
+            now,
+            jobs: Vec::new(),
+            places: Vec::new(),
+            found: Vec::new(),
+            policies,
+            deadline: None,
+            complete: true,
+        }
+    }
+
+    /// Makes it examine no other job from `deadline` on.
+    pub const fn stop_at(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
+    }
+
+    /// Returns whether all that was added was examined so far.
+    pub const fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    fn has_time(&self) -> bool {
+        self.deadline.is_none_or(|deadline| Instant::now() < deadline)
     }
 
     /// Judges the policies of jobs by these routes.
@@ -208,13 +233,17 @@ impl Linter {
         }
     }
 
-    /// Adds a job, with its file and its line.
+    /// Adds a job, with its file and its line; leaves it out if the time is up.
     pub fn add_job(
         &mut self,
         job: JobSpec,
         place: (Option<String>, Option<usize>),
         attempt_times: Option<RunTimes>,
     ) {
+        if !self.has_time() {
+            self.complete = false;
+            return;
+        }
         let policies = match &self.policies {
             JobPolicies::Ignored => Vec::new(),
             JobPolicies::Judged(routes) => of_policy(&job, routes.as_deref()),
@@ -249,15 +278,80 @@ impl Linter {
         self.found.push(LocatedFinding { file: Some(file.to_owned()), line, job, finding });
     }
 
-    /// Examines the jobs together, for minutes in which at least `min_jobs` are due, and reports the findings of at least the severity
-    /// `least`.
-    pub fn finish(mut self, min_jobs: usize, least: Severity) -> LintReport {
-        for (name, finding) in same_minute(&self.jobs, min_jobs, self.now) {
+    /// Examines the jobs together, for minutes in which at least `min_jobs` are due; not if some were left out, since it is unknown then
+    /// how many are due.
+    pub fn examine_together(&mut self, min_jobs: usize) {
+        let found = if self.complete {
+            same_minute(&self.jobs, min_jobs, self.now, || self.has_time())
+        } else {
+            None
+        };
+        self.complete = found.is_some();
+        for (name, finding) in found.unwrap_or_default() {
             let index = self.jobs.iter().position(|job| job.name == name).unwrap_or_default();
             // Its place is that of the first of many jobs, and so the finding is no one job's.
             let (file, line) = self.places[index].clone();
             self.found.push(LocatedFinding { file, line, job: None, finding });
         }
+    }
+
+    /// Reports the findings of at least the severity `least`.
+    pub fn finish(self, least: Severity) -> LintReport {
         LintReport::new(self.found, self.jobs.len(), self.now, least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Each has a finding by itself, and both are due in one minute.
+    const JOBS: [&str; 2] = [
+        "[[job]]\nname = \"a.one\"\ntask = \"t\"\nschedule = \"* 3 * * *\"\n",
+        "[[job]]\nname = \"a.two\"\ntask = \"t\"\nschedule = \"* 3 * * *\"\n",
+    ];
+
+    /// Lints the jobs; the time is up, or far away, before each of them and before they are examined together.
+    fn lint(is_up: [bool; 3]) -> (usize, Vec<Code>, bool) {
+        let mut linter = Linter::new("2027-01-01T00:00:00Z".parse().unwrap());
+        let deadline = |is_up| {
+            let rest = if is_up { Duration::ZERO } else { Duration::from_hours(1) };
+            Instant::now() + rest
+        };
+        for (text, is_up) in JOBS.iter().zip(is_up) {
+            linter.stop_at(deadline(is_up));
+            linter.add_jobs_file("jobs.toml", text);
+        }
+        linter.stop_at(deadline(is_up[2]));
+        linter.examine_together(2);
+        let complete = linter.is_complete();
+        let report = linter.finish(Severity::Note);
+        let codes = report.findings.iter().map(|located| located.finding.code).collect();
+        (report.looked_at, codes, complete)
+    }
+
+    #[test]
+    fn what_is_not_examined_before_the_time_is_up_makes_it_incomplete() {
+        let (one, both) = (Code::EveryMinute, Code::SameMinute);
+        let (looked_at, mut codes, complete) = lint([false; 3]);
+        codes.sort_unstable();
+        assert_eq!((looked_at, codes, complete), (2, vec![one, one, both], true));
+        assert_eq!(lint([false, false, true]), (2, vec![one, one], false));
+        assert_eq!(lint([false, true, true]), (1, vec![one], false));
+        assert_eq!(lint([true; 3]), (0, Vec::new(), false));
+        // Left out once, it stays out.
+        assert_eq!(lint([true, false, false]), (1, vec![one], false));
+    }
+
+    #[test]
+    fn without_a_deadline_all_is_examined() {
+        let mut linter = Linter::new("2027-01-01T00:00:00Z".parse().unwrap());
+        linter.add_jobs_file("jobs.toml", &JOBS.concat());
+        linter.examine_together(2);
+        assert!(linter.is_complete());
+        let report = linter.finish(Severity::Note);
+        assert_eq!((report.looked_at, report.count), (2, 3));
     }
 }

@@ -1,5 +1,7 @@
 //! What will happen to jobs: the effects of clock changes on their firings, and what their templates become.
 
+use std::time::{Duration, Instant};
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,7 +12,7 @@ use sexton_model::zone::Zone;
 use sexton_store::Store;
 use tokio::task::spawn_blocking;
 
-use super::clock_changes::{self, ClockChangeEffect};
+use super::clock_changes::{self, ClockChangeEffect, PredictedEffects};
 use super::filled::{FilledFiring, has_templates, preview as preview_templates};
 use super::scheduled::{ScheduledJobs, load_jobs};
 use crate::error::OperationError;
@@ -35,6 +37,8 @@ pub struct PreviewRequest {
     pub count: usize,
     /// A caller's params, for the templates.
     pub given: Map<String, Value>,
+    /// Time for the effects of clock changes, after which no other job is examined; `None`: as much as they need.
+    pub time_limit: Option<Duration>,
 }
 
 /// The effect of a clock change on a job.
@@ -188,9 +192,12 @@ pub async fn preview(
         let more = templated.len() - filled.len();
         (filled, more)
     };
-    let job_count = jobs.len();
+    let time_limit = request.time_limit;
     let predicting = spawn_blocking(move || {
-        let found = clock_changes::list(&jobs, from, until);
+        let deadline = time_limit.map(|limit| Instant::now() + limit);
+        let PredictedEffects { effects: found, job_count } =
+            clock_changes::list_until(deadline, &jobs, from, until);
+        let complete = complete && job_count == jobs.len();
         let more = found.len().saturating_sub(MAX_EFFECTS);
         let listed = found.into_iter().take(MAX_EFFECTS).map(|(job, anomaly)| JobAnomaly {
             job: job.row.name.clone(),
@@ -198,10 +205,10 @@ pub async fn preview(
             anomaly,
         });
         let listed: Vec<JobAnomaly> = listed.collect();
-        (listed, more)
+        (listed, more, job_count, complete)
     });
     let predicted = predicting.await;
-    let (anomalies, more_anomalies) = predicted.map_err(|error| {
+    let (anomalies, more_anomalies, job_count, complete) = predicted.map_err(|error| {
         OperationError::Failed(format!("clock changes cannot be predicted: {error}"))
     })?;
     Ok(JobsPreview {

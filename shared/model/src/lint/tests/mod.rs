@@ -2,6 +2,7 @@
 
 mod expression;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::{Code, MIN_RUNS, RunTimes, Severity, of_job, same_minute};
@@ -60,21 +61,33 @@ fn many_jobs_in_one_minute_are_one_finding_and_those_with_h_are_none() {
             })
             .collect()
     };
+    let found = |jobs: &[JobSpec], min_jobs| same_minute(jobs, min_jobs, now(), || true).unwrap();
     // Hourly: 24 full minutes, one finding.
-    let hourly = same_minute(&named(10, "@hourly"), 10, now());
+    let hourly = found(&named(10, "@hourly"), 10);
     assert_eq!(hourly.len(), 1);
     assert!(
         hourly[0].1.message.starts_with("10 jobs are due in the minute of 2026-01-01T01:00:00Z")
     );
     assert!(hourly[0].1.message.ends_with("and 5 more"), "{}", hourly[0].1.message);
     assert_eq!(hourly[0].0, "_hourly_00");
-    assert_eq!(same_minute(&named(9, "@hourly"), 10, now()), []);
-    assert_eq!(same_minute(&named(200, "H * * * *"), 10, now()), []);
+    assert_eq!(found(&named(9, "@hourly"), 10), []);
+    assert_eq!(found(&named(200, "H * * * *"), 10), []);
     // Two groups without a common minute are two findings; the fullest minute comes first.
     let groups = [named(12, "0 3 * * *"), named(30, "30 4 * * *")].concat();
-    let found = same_minute(&groups, 10, now());
-    assert_eq!(found.len(), 2);
-    assert!(found[0].1.message.starts_with("30 jobs"), "{}", found[0].1.message);
+    let both = found(&groups, 10);
+    assert_eq!(both.len(), 2);
+    assert!(both[0].1.message.starts_with("30 jobs"), "{}", both[0].1.message);
     // Seconds of one minute count as one job.
-    assert_eq!(same_minute(&[cron("a", "* * * * * *")], 2, now()), []);
+    assert_eq!(found(&[cron("a", "* * * * * *")], 2), []);
+}
+
+#[test]
+fn without_the_time_for_all_jobs_none_are_found_in_one_minute() {
+    let jobs = ["a", "b", "c"].map(|name| cron(name, "@hourly"));
+    let found = |times: u32| {
+        let left = Cell::new(times);
+        let has_time = || left.replace(left.get().saturating_sub(1)) > 0;
+        same_minute(&jobs, 2, now(), has_time).map(|found| found.len())
+    };
+    assert_eq!([3, 2, 0].map(found), [Some(1), None, None]);
 }
