@@ -19,7 +19,7 @@ pub struct Path<T>(pub T);
 #[derive(Clone, Copy, Debug)]
 pub struct Query<T>(pub T);
 
-/// A body of JSON. An empty body counts as `{}`.
+/// A body of JSON, which is an object. An empty body counts as `{}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<T>(pub T);
 
@@ -106,6 +106,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // The types would read an array, too, as their fields by position.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(Problem::invalid(ProblemPlace::at("", "the body must be a JSON object")));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let pointer = pointer(error.path());
@@ -167,6 +171,11 @@ mod tests {
         assert!(pointer.starts_with("/items/0") && detail.contains("other"), "{pointer} {detail}");
         assert!(refused(r#"{"items": []} x"#).1.contains("trailing"));
         assert!(refused("{").1.contains("EOF"));
+        for text in ["[]", " [[]]", "null", "7", " "] {
+            let (pointer, detail) = refused(text);
+            assert!(pointer.is_empty() && detail.contains("JSON object"), "{text}: {detail}");
+        }
+        assert!(read_json::<Example>(b"\r\n\t {}").is_ok());
         assert_eq!(read_json::<Example>(b"{}").unwrap(), Example { items: Vec::new() });
     }
 }

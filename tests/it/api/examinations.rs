@@ -1,0 +1,34 @@
+//! Requests that examine jobs and expressions: what their bodies may be, who may send them, and how many go on at the same time.
+
+use serde_json::{Value, json};
+
+use super::Fixture;
+
+const FROM: &str = "2027-01-01T00:00:00Z";
+
+/// Each request that changes nothing and has a body.
+fn examinations() -> [(&'static str, Value); 5] {
+    [
+        ("/cron:next", json!({"expression": "@daily", "from": FROM})),
+        ("/cron:lint", json!({"expression": "0 0 13 * FRI", "from": FROM})),
+        ("/jobs:lint", json!({"database": true, "from": FROM})),
+        ("/jobs:preview", json!({"names": ["shop.mail"], "from": FROM})),
+        ("/lock-keys:derive", json!({"name": "shop.mail", "like": "hashtext"})),
+    ]
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_object_is_refused_as_a_whole() {
+    let f = Fixture::new().await;
+    let token = f.token("root", "admin").await;
+    let changing = ["/lock-keys/stock/assign", "/lock-keys/stock/remove", "/jobs:apply", "/bulks"];
+    for path in examinations().map(|(path, _)| path).into_iter().chain(changing) {
+        for body in ["[]", " \n[7, 8]", "null", "\"{}\"", "7"] {
+            let refused = f.ask(&token, "POST", path, body).await.expect(400);
+            let errors = json!([{"pointer": "", "detail": "the body must be a JSON object"}]);
+            assert_eq!(refused["errors"], errors, "{path}: {body}");
+        }
+    }
+    assert_eq!(f.get(&token, "/lock-keys").await.expect(200), json!({"ranges": []}));
+    f.ask(&token, "POST", "/jobs:preview", " \r\n\t{}").await.expect(200);
+}
