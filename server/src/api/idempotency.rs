@@ -20,7 +20,7 @@ use sexton_store::Store;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
+use super::{BASE_PATH, MAX_BODY_BYTES, REQUEST_TIMEOUT};
 use crate::access::{Allowed, Backend, Viewer};
 use crate::problem::{Problem, ProblemCode, ProblemPlace};
 
@@ -36,6 +36,10 @@ static KEYED: Semaphore = Semaphore::const_new(32);
 /// record of its answer 40 s. The database's answers are waited for no longer, and the rest is for the steps between.
 const IN_FLIGHT_MS: i64 = 150_000;
 
+/// POST requests that only read, below [`BASE_PATH`]. They are carried out whenever they are sent, and their keys are ignored.
+const READING_POSTS: [&str; 5] =
+    ["/cron:lint", "/cron:next", "/jobs:lint", "/jobs:preview", "/lock-keys:derive"];
+
 /// Marks an answer with a secret, which is stored nowhere.
 #[derive(Clone, Copy, Debug)]
 pub struct NotKept;
@@ -48,14 +52,22 @@ struct KeyedRequest {
     request: [u8; SHA256_BYTES],
 }
 
-/// Returns whether a POST to a path may have a key. One that brings a password has none: even its hash is stored nowhere.
+fn only_reads(path: &str) -> bool {
+    path.strip_prefix(BASE_PATH).is_some_and(|route| READING_POSTS.contains(&route))
+}
+
+/// Returns whether a POST to a path may have a key. One that only reads needs none. One that brings a password has none: even its hash is
+/// stored nowhere.
 pub(super) fn takes_key(path: &str) -> bool {
-    !["/session", "/password", "/accounts"].iter().any(|end| path.ends_with(end))
+    !only_reads(path)
+        && !["/session", "/password", "/accounts"].iter().any(|end| path.ends_with(end))
 }
 
 /// Carries a request out, unless it was carried out before with the same key.
 pub(super) async fn once(State(backend): State<Backend>, request: Request, next: Next) -> Response {
-    if request.method() != Method::POST || !request.headers().contains_key(IDEMPOTENCY_KEY) {
+    let has_key =
+        request.method() == Method::POST && request.headers().contains_key(IDEMPOTENCY_KEY);
+    if !has_key || only_reads(request.uri().path()) {
         return next.run(request).await;
     }
     if !takes_key(request.uri().path()) {

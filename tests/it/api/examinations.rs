@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Fixture;
 
+const KEY: &str = "Idempotency-Key: 5f1c7a52-6f0e-4f0b-9d2e-0a6c3f6c1b7d";
 const FROM: &str = "2027-01-01T00:00:00Z";
 
 /// Each request that changes nothing and has a body.
@@ -31,4 +32,31 @@ async fn a_body_that_is_no_object_is_refused_as_a_whole() {
     }
     assert_eq!(f.get(&token, "/lock-keys").await.expect(200), json!({"ranges": []}));
     f.ask(&token, "POST", "/jobs:preview", " \r\n\t{}").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_request_that_changes_nothing_ignores_a_key_and_stores_none() {
+    let f = Fixture::new().await;
+    let token = f.token("watch", "viewer").await;
+    for (path, body) in examinations() {
+        // The same for all of them, and one that is refused elsewhere.
+        for key in [KEY, KEY, "Idempotency-Key: a b"] {
+            let route = ("POST", path);
+            let answer = f.ask_with(&token, route, &[key], &body.to_string()).await;
+            assert_eq!(answer.header("idempotent-replayed"), None, "{path}: {}", answer.head);
+            answer.expect(200);
+        }
+    }
+    let stored = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM sexton.request_keys");
+    assert_eq!(stored.fetch_one(f.console.store().pool()).await.unwrap(), 0);
+    let description = f.send("GET", "/openapi.json", &["Host: x"], "").await.expect(200);
+    let takes_key = |path: &str| {
+        let parameters = &description["paths"][format!("/api/v1{path}")]["post"]["parameters"];
+        let mut all = parameters.as_array().into_iter().flatten();
+        all.any(|one| one["name"] == "Idempotency-Key")
+    };
+    assert!(takes_key("/jobs:apply") && takes_key("/jobs:trigger"));
+    for (path, _) in examinations() {
+        assert!(!takes_key(path), "{path}");
+    }
 }
