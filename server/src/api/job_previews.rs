@@ -18,9 +18,8 @@ use sexton_operations::jobs::preview::{
 };
 use sexton_service::clock;
 use sexton_store::status;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::MAX_FILE_NAME_BYTES;
@@ -35,19 +34,12 @@ const ALERTS_FILE_NAME: &str = "alerts.toml";
 const MAX_NAMES: usize = 1_000;
 /// Maximum number of firings of each job whose templates a preview fills. Each may have 256 KiB of params.
 const MAX_TEMPLATE_FIRINGS: usize = 20;
-/// Examinations at the same time: each may compute for seconds.
-static TURNS: Semaphore = Semaphore::const_new(2);
-/// How long a request waits for its turn.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which an examination looks at no other job.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-async fn turn() -> Result<SemaphorePermit<'static>, Problem> {
-    // It is never closed, so only the time ends the wait.
-    if let Ok(Ok(turn)) = timeout(WAIT_TIMEOUT, TURNS.acquire()).await {
-        return Ok(turn);
-    }
-    Err(Problem::unavailable("other requests examine jobs at this moment; send this one again"))
+async fn turn(allowed: &Allowed<Viewer>) -> Result<OwnedSemaphorePermit, Problem> {
+    let busy = "other requests examine jobs at this moment; send this one again";
+    allowed.examination_turn().await.ok_or_else(|| Problem::unavailable(busy))
 }
 
 /// Jobs to lint: those of a file, or of the database.
@@ -130,7 +122,7 @@ pub async fn lint(
     if !places.is_empty() {
         return Err(Problem::several(places));
     }
-    let turn = turn().await?;
+    let turn = turn(&allowed).await?;
     let store = allowed.reads();
     let now = match request.from {
         Some(from) => from,
@@ -215,7 +207,7 @@ pub async fn preview(
     if !places.is_empty() {
         return Err(Problem::several(places));
     }
-    let turn = turn().await?;
+    let turn = turn(&allowed).await?;
     let store = allowed.reads().clone();
     let now = status::clock(&store).await?;
     let time_limit = Some(TIME_LIMIT);
