@@ -13,7 +13,7 @@ use sexton_model::id::ExecutionId;
 use super::Fixture;
 
 /// A token that is restricted to jobs.
-async fn restricted(f: &Fixture, name: &str, role: &str, only: &str) -> String {
+pub(super) async fn restricted(f: &Fixture, name: &str, role: &str, only: &str) -> String {
     let create = ["tokens", "create", name, "--role", role, "--only-jobs", only];
     f.console.json(&create).await["token"].as_str().unwrap().to_owned()
 }
