@@ -89,6 +89,12 @@ async fn the_findings_of_files_have_their_line_and_job() {
     let answer = expression(&["-f", &wrong]).await.expect(8).json();
     assert_eq!((codes(&answer), &answer["findings"][0]["line"]), (vec!["unreadable"], &json!(4)));
 
+    // Each of 1,500 jobs lacks its name and its task. A file lists 1,000 problems and counts the others.
+    let many = file("many.toml", &"[[job]]\n".repeat(1_500));
+    let answer = expression(&["-f", &many]).await.expect(8).json();
+    assert_eq!((codes(&answer).len(), &answer["count"]), (1_000, &json!(3_000)));
+    assert!(answer["findings"].as_array().unwrap().iter().all(|one| one["line"].is_u64()));
+
     let crontab = file(
         "crontab",
         "CRON_TZ=Europe/Vienna\n30 2 * * * root /x\n@reboot root /y\n*/7 * * * * root /z\n",

@@ -18,6 +18,8 @@ pub struct AlertsProblem {
     pub field: Option<String>,
     /// The problem and a valid form.
     pub message: String,
+    /// Number of further problems of the file, which are not listed: that of the last one, whose message states it; 0 for all others.
+    pub unlisted: usize,
 }
 
 impl fmt::Display for AlertsProblem {
@@ -49,6 +51,7 @@ pub(super) fn of_report(report: Report<'_>) -> Vec<AlertsProblem> {
         place: problem.job,
         field: problem.field,
         message: problem.message,
+        unlisted: problem.unlisted,
     };
     problems.map(problem).collect()
 }

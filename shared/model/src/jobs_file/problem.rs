@@ -23,6 +23,8 @@ pub struct Problem {
     pub field: Option<String>,
     /// The problem and a valid form.
     pub message: String,
+    /// Number of further problems of the file, which are not listed: that of the last one, whose message states it; 0 for all others.
+    pub unlisted: usize,
 }
 
 impl fmt::Display for Problem {
@@ -96,6 +98,7 @@ impl<'f> Report<'f> {
             job: job.map(clip),
             field: field.map(clip),
             message: message.into(),
+            unlisted: 0,
         });
     }
 
@@ -109,6 +112,7 @@ impl<'f> Report<'f> {
                 job: None,
                 field: None,
                 message: format!("and {} more problems", self.unreported),
+                unlisted: self.unreported,
             });
         }
         self.problems

@@ -348,9 +348,12 @@ fn sizes_are_limited() {
 
 #[test]
 fn of_very_many_problems_only_the_number_is_reported() {
-    let found = problems(&"[[job]]\n".repeat(MAX_JOBS));
+    let found = parse("jobs.toml", &"[[job]]\n".repeat(MAX_JOBS)).unwrap_err();
     assert_eq!(found.len(), MAX_PROBLEMS + 1);
-    assert_eq!(found[MAX_PROBLEMS], "jobs.toml: and 39000 more problems");
+    let last = &found[MAX_PROBLEMS];
+    assert_eq!(last.to_string(), "jobs.toml: and 39000 more problems");
+    assert_eq!(last.unlisted, 39_000);
+    assert!(found[..MAX_PROBLEMS].iter().all(|problem| problem.unlisted == 0));
 }
 
 #[test]

@@ -95,6 +95,7 @@ async fn check_masks(
                 job: Some(spec.name.clone()),
                 field: Some(place.trim_start_matches('/').replace('/', ".")),
                 message: "is the mask of a secret: write the secret itself".to_owned(),
+                unlisted: 0,
             })
         });
         let problems: Vec<_> = problems.collect();

@@ -95,6 +95,7 @@ impl Writer {
             job: None,
             field: Some(path.join(".")),
             message: message.to_owned(),
+            unlisted: 0,
         });
     }
 }

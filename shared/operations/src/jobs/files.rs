@@ -62,6 +62,7 @@ impl JobsFiles {
                     job: Some(spec.name),
                     field: Some("name".to_owned()),
                     message: format!("this name is already used by a job in {other}"),
+                    unlisted: 0,
                 });
                 continue;
             }
@@ -82,6 +83,7 @@ impl JobsFiles {
                 "do not fit what a worker at work says of the task: {}",
                 mismatch.describe()
             ),
+            unlisted: 0,
         })
     }
 
@@ -104,6 +106,7 @@ impl JobsFiles {
             job: Some(job.clone()),
             field: Some("schedule".to_owned()),
             message: format!("{}; write {}", meanings.describe(*zone), meanings.instead()),
+            unlisted: 0,
         })
     }
 

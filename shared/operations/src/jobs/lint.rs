@@ -149,6 +149,8 @@ pub struct Linter {
     /// By index: file and line.
     places: Vec<(Option<String>, Option<usize>)>,
     found: Vec<LocatedFinding>,
+    /// Number of problems of files that are only counted.
+    unlisted: usize,
     policies: JobPolicies,
     deadline: Option<Instant>,
     complete: bool,
@@ -163,6 +165,7 @@ impl Linter {
             jobs: Vec::new(),
             places: Vec::new(),
             found: Vec::new(),
+            unlisted: 0,
             policies,
             deadline: None,
             complete: true,
@@ -193,7 +196,11 @@ impl Linter {
         let routes = match alerts_file::parse(file, text) {
             Ok(alerts) => Some(alerts.routes),
             Err(problems) => {
-                for AlertsProblem { line, place, field, message, .. } in problems {
+                for AlertsProblem { line, place, field, message, unlisted, .. } in problems {
+                    if unlisted > 0 {
+                        self.unlisted += unlisted;
+                        continue;
+                    }
                     let parts = [place, field, Some(message)];
                     let message = parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
                     self.add_unreadable(file, line, None, message);
@@ -204,7 +211,8 @@ impl Linter {
         self.policies = JobPolicies::Judged(routes);
     }
 
-    /// Adds the jobs of a jobs file. If it has problems, each of them is a finding, and its jobs are not examined.
+    /// Adds the jobs of a jobs file. If it has problems, each of them is a finding, and its jobs are not examined. Problems
+    /// beyond those that the parser lists are only counted.
     pub fn add_jobs_file(&mut self, file: &str, text: &str) {
         match jobs_file::parse(file, text) {
             Ok(jobs) => {
@@ -215,7 +223,11 @@ impl Linter {
                 }
             }
             Err(problems) => {
-                for Problem { line, job, field, message, .. } in problems {
+                for Problem { line, job, field, message, unlisted, .. } in problems {
+                    if unlisted > 0 {
+                        self.unlisted += unlisted;
+                        continue;
+                    }
                     let message = match field {
                         Some(field) => format!("{field}: {message}"),
                         None => message,
@@ -297,7 +309,10 @@ impl Linter {
 
     /// Reports the findings of at least the severity `least`.
     pub fn finish(self, least: Severity) -> LintReport {
-        LintReport::new(self.found, self.jobs.len(), self.now, least)
+        let mut report = LintReport::new(self.found, self.jobs.len(), self.now, least);
+        // Problems are errors, so no lowest severity leaves them out.
+        report.count += self.unlisted;
+        report
     }
 }
 

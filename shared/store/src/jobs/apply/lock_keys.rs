@@ -87,6 +87,7 @@ pub(super) async fn find_problems(
             job: Some(spec.name.clone()),
             field: Some("lock_key".to_owned()),
             message,
+            unlisted: 0,
         });
     }
     Ok(problems)
