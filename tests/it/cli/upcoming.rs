@@ -227,3 +227,25 @@ params = { from = "{{ previous_scheduled_for }}", month = "{{ scheduled_for | da
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn a_preview_without_the_templates_of_all_jobs_is_incomplete() {
+    let console = Console::new().await;
+    let names: Vec<String> = (10..31).map(|n| format!("a.job{n}")).collect();
+    let job = |name: &String| {
+        format!(
+            "[[job]]\nname = \"{name}\"\ntask = \"t\"\nparams = {{ key = \"{{{{ execution_key }}}}\" }}\n"
+        )
+    };
+    let file = console.file("jobs.toml", &names.iter().map(job).collect::<Vec<_>>().concat());
+    console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
+    let all = console.json(&["jobs", "preview"]).await;
+    assert_eq!(column(&all["templates"], "job_name"), names[..20]);
+    assert_eq!(all["complete"], false, "one is left out");
+    let printed = console.run(&["jobs", "preview"]).await.expect(0).text();
+    assert!(printed.contains("the templates of 1 more"), "{printed}");
+    let command = ["jobs", "preview"].into_iter().chain(names[1..].iter().map(String::as_str));
+    let preview = console.json(&command.collect::<Vec<_>>()).await;
+    assert_eq!(column(&preview["templates"], "job_name"), names[1..]);
+    assert_eq!(preview["complete"], true);
+}

@@ -32,8 +32,8 @@ pub fn has_templates(job: &JobSpec) -> bool {
         || job.idempotency_template.as_deref().is_some_and(|template| template.contains("{{"))
 }
 
-/// Fills the placeholders of the next `count` firings of a job after `now`; for a job without a schedule those of an example
-/// that is enqueued `now` with the params `given`.
+/// Fills the placeholders of the next `count` planned firings of a job, of a paused one of those after `now`; for a job without a schedule
+/// those of an example that is enqueued `now` with the params `given`.
 ///
 /// # Errors
 ///

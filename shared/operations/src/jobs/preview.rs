@@ -33,7 +33,7 @@ pub struct PreviewRequest {
     pub names: Vec<String>,
     /// When the two years of clock changes begin; `None`: now.
     pub from: Option<DateTime<Utc>>,
-    /// Number of firings of each job whose templates are filled.
+    /// Number of planned firings of each job whose templates are filled.
     pub count: usize,
     /// A caller's params, for the templates.
     pub given: Map<String, Value>,
@@ -90,11 +90,11 @@ pub struct PreviewedJobs {
     pub from: DateTime<Utc>,
     /// When they end.
     pub until: DateTime<Utc>,
-    /// Whether all jobs were examined and all effects are listed; otherwise name the jobs.
+    /// Whether all jobs were examined, all effects are listed, and the templates of all these jobs are filled; otherwise name the jobs.
     pub complete: bool,
     /// The effects of clock changes, in the order of the changes.
     pub anomalies: Vec<JobClockChange>,
-    /// What templates become: those of the next firings; for a job without a schedule, of an example.
+    /// What templates become: those of the next planned firings; for a job without a schedule, of an example.
     pub templates: Vec<FilledTemplate>,
 }
 
@@ -157,15 +157,17 @@ impl From<&JobsPreview> for PreviewedJobs {
         Self {
             from: preview.from,
             until: preview.until,
-            complete: preview.complete && preview.more_anomalies == 0,
+            complete: preview.complete
+                && preview.more_anomalies == 0
+                && preview.more_templates == 0,
             anomalies: anomalies.collect(),
             templates: templates.collect(),
         }
     }
 }
 
-/// Predicts the effects of the clock changes of two years on jobs, and fills the templates of their next firings after `now`. It computes
-/// the effects on a thread of their own.
+/// Predicts the effects of the clock changes of two years on jobs, and fills the templates of their next planned firings, those of a paused
+/// job after `now`. It computes the effects on a thread for them.
 ///
 /// # Errors
 ///
