@@ -181,8 +181,8 @@ pub struct PreviewJobs {
 
 /// Previews how clock changes affect the firings of jobs, and what their templates become, as `sexton jobs preview` does. Writes nothing.
 ///
-/// It has the effects of two years, at most 1,000, and the templates of at most 20 jobs: name those to see others. Params are masked.
-/// After 20 s it examines no other job.
+/// It has the effects of two years, at most 1,000, and the templates of at most 20 jobs: to see others, name them. What looks like a secret is
+/// masked, also where a template copies it. After 20 s it examines no other job.
 #[utoipa::path(post, path = "/jobs:preview", tag = "jobs", operation_id = "preview_jobs", extensions(("x-role" = json!("viewer"))),
     request_body = PreviewJobs,
     responses((status = 200, description = "What will happen to the jobs.", body = PreviewedJobs)))]
@@ -219,5 +219,5 @@ pub async fn preview(
     };
     let previewed = allowed.spawn_background(work).await;
     let previewed = previewed.map_err(|error| OperationError::Failed(error.to_string()))??;
-    Ok(Json(PreviewedJobs::from(&previewed).masked()))
+    Ok(Json(PreviewedJobs::masked(&previewed)))
 }

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod backfill;
 pub mod catch_up;
 pub mod clock_changes;
+mod copied_secrets;
 pub mod definitions;
 pub mod delete;
 pub mod density;

@@ -269,8 +269,8 @@ params = { day = "{{ scheduled_for | date(\"%Y-%m-%d\") }}" }
 [[job]]
 name = "a.order"
 task = "t"
-idempotency_key = "order:{{ params.customer }}"
-params = { api_token = "hunter2" }
+idempotency_key = "order:{{ params.customer }}:{{ params.api_token }}"
+params = { api_token = "hunter2", header = "Bearer {{ params.api_token }}", copy = "{{ params.api_token }}" }
 "#;
     let file = f.console.file("templates.toml", jobs);
     f.console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
@@ -287,8 +287,9 @@ params = { api_token = "hunter2" }
     let answer = post(&f, &token, "/jobs:preview", &body).await.expect(200);
     let templates = answer["templates"].as_array().unwrap();
     let order = templates.iter().find(|one| one["job_name"] == "a.order").unwrap();
-    assert_eq!(order["idempotency_key"], "order:7", "{answer}");
-    assert_eq!(order["params"], json!({"api_token": "***", "customer": 7}));
+    assert_eq!(order["idempotency_key"], "order:7:***", "{answer}");
+    let masked = json!({"api_token": "***", "header": "Bearer ***", "copy": "***", "customer": 7});
+    assert_eq!(order["params"], masked);
     assert_eq!(order["problem"], Value::Null);
     let without = json!({"names": ["a.order"]});
     let answer = post(&f, &token, "/jobs:preview", &without).await.expect(200);

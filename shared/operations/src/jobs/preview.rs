@@ -6,13 +6,13 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sexton_model::cron::Anomaly;
-use sexton_model::failures::mask_secrets;
 use sexton_model::lint::lint_horizon;
 use sexton_model::zone::Zone;
 use sexton_store::Store;
 use tokio::task::spawn_blocking;
 
 use super::clock_changes::{self, ClockChangeEffect, PredictedEffects};
+use super::copied_secrets::CopyMasker;
 use super::filled::{FilledFiring, has_templates, preview as preview_templates};
 use super::scheduled::{ScheduledJobs, load_jobs};
 use crate::error::OperationError;
@@ -57,6 +57,8 @@ pub struct JobAnomaly {
 pub struct JobTemplates {
     /// The job's name.
     pub job: String,
+    /// Its params, whose placeholders are not filled.
+    pub params: Value,
     /// Its executions.
     pub firings: Vec<FilledFiring>,
 }
@@ -128,13 +130,19 @@ pub struct FilledTemplate {
 }
 
 impl PreviewedJobs {
-    /// Masks the secrets in what templates become.
-    #[must_use]
-    pub fn masked(mut self) -> Self {
-        for template in &mut self.templates {
-            template.params = mask_secrets(&template.params);
+    /// Makes the document, with the secrets masked in what templates become, also where a template copies one. A problem has the names of
+    /// params only.
+    pub fn masked(preview: &JobsPreview) -> Self {
+        let mut document = Self::from(preview);
+        let mut masker = CopyMasker::default();
+        let unfilled =
+            preview.templates.iter().flat_map(|JobTemplates { params, firings, .. }| {
+                std::iter::repeat_n(params, firings.len())
+            });
+        for (template, unfilled) in document.templates.iter_mut().zip(unfilled) {
+            masker.mask(&mut template.params, &mut template.idempotency_key, unfilled);
         }
-        self
+        document
     }
 }
 
@@ -144,16 +152,17 @@ impl From<&JobsPreview> for PreviewedJobs {
             job_name: one.job.clone(),
             effect: ClockChangeEffect::new(&one.anomaly, one.zone),
         });
-        let templates = preview.templates.iter().flat_map(|JobTemplates { job, firings }| {
-            firings.iter().map(|firing| FilledTemplate {
-                job_name: job.clone(),
-                scheduled_for: firing.scheduled_for,
-                execution_key: firing.execution_key.clone(),
-                idempotency_key: firing.filled.idempotency_key.clone(),
-                params: firing.filled.params.clone(),
-                problem: firing.filled.problem.clone(),
-            })
-        });
+        let templates =
+            preview.templates.iter().flat_map(|JobTemplates { job, firings, .. }| {
+                firings.iter().map(|firing| FilledTemplate {
+                    job_name: job.clone(),
+                    scheduled_for: firing.scheduled_for,
+                    execution_key: firing.execution_key.clone(),
+                    idempotency_key: firing.filled.idempotency_key.clone(),
+                    params: firing.filled.params.clone(),
+                    problem: firing.filled.problem.clone(),
+                })
+            });
         Self {
             from: preview.from,
             until: preview.until,
@@ -189,7 +198,8 @@ pub async fn preview(
             }
             let firings = preview_templates(store, job, request.count, &request.given, now).await?;
             bytes += firings.iter().map(bytes_of).sum::<usize>();
-            filled.push(JobTemplates { job: job.row.name.clone(), firings });
+            let (name, params) = (job.row.name.clone(), job.row.params.clone());
+            filled.push(JobTemplates { job: name, params, firings });
         }
         let more = templated.len() - filled.len();
         (filled, more)
