@@ -46,7 +46,8 @@ pub struct ListCronFirings {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LintCron {
-    /// Five fields, or six with seconds first: `0 8 * * MON-FRI`. One that cannot be read is a finding.
+    /// Five fields, or six with seconds first: `0 8 * * MON-FRI`. One of more than 1,024 bytes, or that cannot
+    /// be read, is a finding.
     expression: String,
     /// The IANA time zone of its clocks; UTC if absent.
     zone: Option<String>,
@@ -99,7 +100,7 @@ pub async fn next(
 /// Finds likely mistakes in a cron expression, as `sexton cron lint` does, and says in words when it fires.
 #[utoipa::path(post, path = "/cron:lint", tag = "jobs", operation_id = "lint_cron", extensions(("x-role" = json!("viewer"))),
     request_body = LintCron,
-    responses((status = 200, description = "The findings; none: it is as one expects.", body = LintedExpression)))]
+    responses((status = 200, description = "The findings; empty: nothing suspicious.", body = LintedExpression)))]
 pub async fn lint(
     _allowed: Allowed<Viewer>,
     Body(request): Body<LintCron>,

@@ -104,7 +104,7 @@ pub struct LintedJobs {
     /// The findings.
     #[serde(flatten)]
     report: LintReport,
-    /// Whether all jobs were examined: of a database 20,000 are, and after 20 s no other.
+    /// Whether all jobs were examined; `false`: the database has more than 20,000 jobs, of which the first were examined, or 20 s were not enough.
     complete: bool,
 }
 

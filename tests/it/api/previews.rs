@@ -315,9 +315,9 @@ async fn a_preview_is_refused_with_each_place() {
     ] {
         assert_eq!(pointers(post(&f, &token, "/jobs:preview", &body).await), set(&[pointer]));
     }
-    let missing = json!({"names": ["shop.mial"]});
+    let missing = json!({"names": ["mail"]});
     let missing = post(&f, &token, "/jobs:preview", &missing).await.expect(404);
-    assert!(missing["detail"].as_str().unwrap().contains("shop.mial"), "{missing}");
+    assert!(missing["detail"].as_str().unwrap().contains("similar: shop.mail"), "{missing}");
 }
 
 #[tokio::test]
