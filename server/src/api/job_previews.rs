@@ -6,6 +6,7 @@ use axum::Json;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sexton_model::job::MAX_NAME_BYTES;
 use sexton_model::lint::{DEFAULT_SAME_MINUTE_JOBS, Severity};
 use sexton_model::params;
 use sexton_operations::alerts;
@@ -194,6 +195,12 @@ pub async fn preview(
     let mut places = Vec::new();
     if names.len() > MAX_NAMES {
         places.push(ProblemPlace::at("/names", "has more than 1,000 names"));
+    }
+    for (index, name) in names.iter().take(MAX_NAMES).enumerate() {
+        if name.len() > MAX_NAME_BYTES || name.contains('\0') {
+            let detail = format!("has more than {MAX_NAME_BYTES} bytes, or the character U+0000");
+            places.push(ProblemPlace::at(format!("/names/{index}"), detail));
+        }
     }
     let count = count.unwrap_or(DEFAULT_TEMPLATE_FIRINGS);
     if !(1..=MAX_TEMPLATE_FIRINGS).contains(&count) {

@@ -306,6 +306,9 @@ async fn a_preview_is_refused_with_each_place() {
     let wrong = json!({"names": vec!["a"; 1_001], "count": 21, "params": deep});
     let refused = pointers(post(&f, &token, "/jobs:preview", &wrong).await);
     assert_eq!(refused, set(&["/names", "/count", "/params"]));
+    let wrong = json!({"names": ["shop.mail", "a".repeat(201), "a\u{0}"]});
+    let refused = pointers(post(&f, &token, "/jobs:preview", &wrong).await);
+    assert_eq!(refused, set(&["/names/1", "/names/2"]));
     for (body, pointer) in [
         (json!({"names": "shop.mail"}), "/names"),
         (json!({"count": "3"}), "/count"),
