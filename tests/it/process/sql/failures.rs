@@ -60,14 +60,20 @@ async fn deferred_constraints_take_as_long_as_the_statement_may() {
 
 #[tokio::test]
 async fn idle_sessions_ended_by_the_server_cost_no_retry() {
-    let bank = Bank::new("", "sql = \"select pg_sleep(1)\"", "").await;
+    let statement = "sql = \"select count(*) from gate\"";
+    let bank = Bank::new("CREATE TABLE gate (n int)", statement, "").await;
     let _worker = bank.worker(&[("WORKER_SLOTS", "3")]);
     let idle = "pg_stat_activity WHERE datname = current_database() AND state = 'idle'
                 AND application_name LIKE 'sexton worker % tasks'";
     for round in 1..=2 {
+        // All three run at the same time, so that each has a session.
+        let mut gate = bank.platform.store().pool().begin().await.unwrap();
+        sqlx::query("LOCK TABLE gate").execute(&mut *gate).await.unwrap();
         for key in ["a", "b", "c"] {
             bank.trigger(&format!("{key}{round}")).await;
         }
+        bank.until_running("from gate", 3).await;
+        gate.commit().await.unwrap();
         bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 3 * round).await;
         bank.until(idle, 3).await;
         let ended = format!("(SELECT pg_terminate_backend(pid) FROM {idle}) s");
