@@ -6,7 +6,7 @@ WITH actions AS MATERIALIZED (
 ),
 decisions AS MATERIALIZED (
     SELECT md5(coalesce(string_agg(id::text, ','), '')) AS digest
-    FROM (SELECT id FROM sexton.operator_actions WHERE action <> 'enqueue' ORDER BY id DESC LIMIT 50) newest
+    FROM (SELECT id FROM sexton.operator_actions WHERE (action = 'enqueue') IS NOT TRUE ORDER BY id DESC LIMIT 50) newest
 )
 SELECT actions.digest AS "actions!",
        decisions.digest AS "decisions!",
