@@ -21,7 +21,13 @@ run(async ({ browser, address, arguments: [path] }) => {
   const answer = await other.goto(address + path);
   if (answer.status() !== 503) throw new Error(`a page without a database answers ${answer.status()}`);
   await other.locator(".refusal").waitFor();
-  await check(other);
+  // Without its script the page is not loaded again while it is examined.
+  const still = await open(browser);
+  await still.route("**/assets/*.js", (route) => route.abort());
+  await still.goto(address + path);
+  await still.locator(".refusal").waitFor();
+  await check(still);
+  await still.close();
   console.log("away");
 
   await follows();
