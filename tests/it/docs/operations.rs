@@ -12,6 +12,7 @@ mod scenarios;
 
 use std::collections::{BTreeSet, HashMap};
 
+pub(super) use answer_template::BARS;
 use answer_template::differs;
 pub(super) use scenarios::Scene;
 

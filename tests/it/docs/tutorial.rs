@@ -1,10 +1,10 @@
 //! The tutorial, run: its commands, in order, on one platform, with the files that it shows.
 //!
-//! It shows answers as they once were. An id, an instant or a span of time in them matches any
-//! other; everything else must be as shown. The steps between the commands are in comments, as in
-//! the [runbook](super::operations).
+//! It shows answers as they once were. An id, an instant, a span of time or a row of bars, one an
+//! hour, matches any other; everything else must be as shown. The steps between the commands are in
+//! comments, as in the [runbook](super::operations).
 
-use super::operations::{Scene, Step, run_steps, sections};
+use super::operations::{BARS, Scene, Step, run_steps, sections};
 use super::{blocks, text};
 
 pub(super) const PAGE: &str = "docs/tutorial/first-job.md";
@@ -69,6 +69,7 @@ fn placeholder(word: &str) -> String {
     let instant = word.find("20").filter(|at| word[*at..].contains('T') && word.ends_with('Z'));
     match instant {
         _ if is_uuid => "<id>".to_owned(),
+        _ if word.chars().all(|c| BARS.contains(c)) => "<bars>".to_owned(),
         Some(at) => format!("{}<any>", &word[..at]),
         // A cell without a value may have one by now; `<n>` occurs in the pattern of a failure group.
         None if is_clock || word.contains('@') || word == "-" || word.starts_with('<') => {
@@ -84,6 +85,8 @@ fn ids_instants_and_spans_of_a_shown_answer_may_differ_and_nothing_else() {
     assert_eq!(with_placeholders(shown), "<id> failed <any> at <any> by <any>");
     let shown = "3 executions in 9 s of 2 jobs";
     assert_eq!(with_placeholders(shown), "3 executions <any> of 2 jobs");
+    let shown = "3 20 s ago ·····▃█ exit_1";
+    assert_eq!(with_placeholders(shown), "3 <any> <bars> exit_1");
     let shown = "every-2026-11-24T14:00:40Z 28 s ago 37 ms - exit code <n>:";
     assert_eq!(with_placeholders(shown), "every-<any> <any> <any> <any> exit code <any>");
 }

@@ -3,12 +3,16 @@
 /// How it is written, and what may stand there.
 type Hole = (&'static str, fn(char) -> bool);
 
+/// What a row of bars is drawn with, from nothing to the most.
+pub(in crate::docs) const BARS: &str = "·▁▂▃▄▅▆▇█";
+
 /// What stands for something that differs each time, and what may stand there.
-const HOLES: [Hole; 4] = [
+const HOLES: [Hole; 5] = [
     ("<id>", |c| c.is_ascii_hexdigit() || c == '-'),
     ("<time>", |c| c.is_ascii_alphanumeric() || " -:.".contains(c)),
     ("<any>", |_| true),
     ("<n>", |c| c.is_ascii_digit() || c == '.'),
+    ("<bars>", |c| BARS.contains(c)),
 ];
 
 /// How `said` differs from what is shown; `None`: it does not.
