@@ -17,6 +17,7 @@ use crate::connection::instant::instant;
 use crate::operator::{AuditContext, record_jobless_action};
 use crate::{Now, Store, StoreError};
 
+pub(crate) use changes::lock as lock_account;
 pub use changes::{AccountChange, ChangeOutcome, change, enable, replace_password};
 
 /// An account, without its password.

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 use sexton_server::access::client::ProxySettings;
-use sexton_store::sessions::{NewSession, start};
+use sexton_store::operator::AuditContext;
+use sexton_store::sessions::{NewSession, SessionOwner, end_all, start};
 use sqlx::AssertSqlSafe;
 
+use super::oidc::sessions::one_waits;
+use super::turns::Gate;
 use super::{Fixture, LOCAL_HOST, log_in_body};
 
 async fn sql(f: &Fixture, statement: &str) {
@@ -260,4 +263,27 @@ async fn a_password_is_taken_only_where_nobody_on_the_way_reads_it() {
     let body = log_in_body("ann", &password);
     let answer = f.send("POST", "/session", &["Host: sexton.example.com", json], &body).await;
     assert!(answer.cookie().starts_with("Cookie: __Host-"), "{}", answer.head);
+}
+
+#[tokio::test]
+async fn an_end_of_all_sessions_of_an_account_waits_for_a_log_in_and_ends_its_session() {
+    let f = Fixture::new().await;
+    let password = f.account("ann", "operator").await;
+    let before = f.log_in("ann", &password).await.cookie();
+    let gate = Gate::close(&f, "sexton.sessions").await;
+    let end = async {
+        gate.is_reached(1).await;
+        let by = AuditContext { actor: "account eve", reason: None };
+        let ended = end_all(f.console.store(), SessionOwner::Account("ann"), by, None);
+        let release = async {
+            one_waits(&f).await;
+            gate.open().await;
+        };
+        tokio::join!(ended, release).0.unwrap()
+    };
+    let (after, ended) = tokio::join!(f.log_in("ann", &password), end);
+    assert_eq!(ended, 2);
+    for cookie in [before, after.cookie()] {
+        f.visit(&cookie, "GET", "/me", "").await.expect(401);
+    }
 }

@@ -228,13 +228,14 @@ pub async fn enable(
     Ok(ChangeOutcome::Changed { ended_sessions: 0 })
 }
 
-struct LockedAccount {
+pub(crate) struct LockedAccount {
     role: String,
     only_jobs: Option<String>,
     is_disabled: bool,
 }
 
-async fn lock(
+/// Locks an account's row, which each log-in with it locks, too; `None`: there is none.
+pub(crate) async fn lock(
     connection: &mut PgConnection,
     name: &str,
 ) -> Result<Option<LockedAccount>, StoreError> {

@@ -11,7 +11,7 @@ pub(super) const PLATFORM_CLASS: i32 = LOCK_CLASS;
 pub(super) fn purpose(platform_keys: PlatformKeys, key: LockKey) -> Option<&'static str> {
     match key {
         LockKey::Number(number) => platform_keys.purpose(number),
-        LockKey::Pair(LOCK_CLASS, object) if object < 0 => Some("a log-in"),
+        LockKey::Pair(LOCK_CLASS, object) if object < 0 => Some("a person's sessions"),
         LockKey::Pair(LOCK_CLASS, object) => {
             Some(ExclusiveTask::of_key(object).map_or("Sexton", ExclusiveTask::purpose))
         }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::accounts::lock_account;
 use crate::connection::client_timeout::{WithTimeout, commit};
 use crate::connection::instant::instant;
 use crate::operator::{AuditContext, record_jobless_action, set_lock_timeout};
@@ -19,7 +20,7 @@ pub enum SessionOwner<'a> {
 
 /// Ends all sessions of somebody, and records that in the audit. Returns how many; 0: there was none, and nothing was written.
 ///
-/// Who may log in can do so again. A log-in that is under way begins its session later.
+/// Who may log in can do so again. It waits for a log-in that has the lock already, and ends its session, too; a later one begins its session afterwards.
 ///
 /// # Errors
 ///
@@ -36,9 +37,10 @@ pub async fn end_all(
     };
     let mut tx = store.begin().await?;
     set_lock_timeout(&mut tx).await?;
-    if let Some(name) = person {
-        // A log-in ends sessions, too, in another order. This statement waits for it, and finds the session that it has begun.
-        lock_person(&mut tx, name).await?;
+    // A log-in ends sessions, too, in another order. This waits for it, and the next statement finds the session that it has begun.
+    match owner {
+        SessionOwner::Account(name) => drop(lock_account(&mut tx, name).await?),
+        SessionOwner::Person(name) => lock_person(&mut tx, name).await?,
     }
     let at = instant(&mut tx, now).await?;
     let ended = sqlx::query!(

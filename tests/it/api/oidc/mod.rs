@@ -7,7 +7,7 @@ mod places;
 mod program;
 mod provider;
 mod refusals;
-mod sessions;
+pub(super) mod sessions;
 mod signing;
 
 use sexton_model::oidc::{ClientSecret, Issuer, ProviderSettings, RoleRules};

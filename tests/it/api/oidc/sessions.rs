@@ -218,7 +218,7 @@ async fn open_sessions(f: &Fixture) -> i64 {
 }
 
 /// Waits until a session of the database waits for a lock.
-async fn one_waits(f: &Fixture) {
+pub(in crate::api) async fn one_waits(f: &Fixture) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     eventually("one waits for the other", async || {
         let waiting = sqlx::query_scalar::<_, i64>(waiting);
