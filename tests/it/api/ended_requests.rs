@@ -6,6 +6,7 @@ use sexton_store::operator::AuditContext;
 
 use super::Fixture;
 use super::approvals::{approve, discard, executions_of, people, rule};
+use super::trigger_all::execute;
 
 /// The database takes no other value in any execution.
 const REFUSAL: &str = "
@@ -13,10 +14,6 @@ const REFUSAL: &str = "
         RAISE EXCEPTION 'no such value' USING ERRCODE = '23514';
     END $$;
     CREATE TRIGGER refuse_value BEFORE UPDATE ON sexton.executions FOR EACH ROW EXECUTE FUNCTION public.refuse_value()";
-
-async fn execute(f: &Fixture, statement: &'static str) {
-    sqlx::raw_sql(statement).execute(f.console.store().pool()).await.unwrap();
-}
 
 #[tokio::test]
 async fn an_edit_that_is_too_large_to_wait_is_refused_by_what_the_database_would_store() {
@@ -178,6 +175,10 @@ async fn a_part_that_this_version_cannot_read_ends_the_request() {
         (
             "rate",
             r#"UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{rate}', '"soon"')"#,
+        ),
+        (
+            "verify",
+            r#"UPDATE sexton.approval_requests SET proposal = jsonb_set(proposal, '{verify}', '"soon"')"#,
         ),
         (
             "filter",

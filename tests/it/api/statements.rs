@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::DateTime;
 use serde_json::json;
@@ -10,10 +9,10 @@ use sexton_model::access::Role;
 use sexton_model::approval::ProposalKind;
 use sexton_model::output::{Chunk, Line, Stream};
 use sexton_server::access::{Backend, Stores};
+use sexton_store::StoreOptions;
 use sexton_store::approvals::{self, NewRequest, RequestCreation};
 use sexton_store::operator::AuditContext;
 use sexton_store::output::OutputPart;
-use sexton_store::{Store, StoreOptions};
 use sexton_tests::proxy::Proxy;
 
 use super::{Fixture, LOCAL_HOST, eventually};
@@ -32,13 +31,7 @@ async fn counting() -> (Fixture, Proxy) {
     let separator = if url.contains('?') { '&' } else { '?' };
     // The proxy must see the answers on the wire.
     let url = format!("{url}{separator}sslmode=disable");
-    let open = |read_timeout| {
-        let mut options = StoreOptions::new(&url, "api");
-        options.read_timeout = read_timeout;
-        Store::open(&options).unwrap()
-    };
-    let short = Some(Duration::from_secs(2));
-    let stores = Stores { callers: open(short), reads: open(short), writes: open(None) };
+    let stores = Stores::open(&StoreOptions::new(&url, "api")).unwrap();
     let backend = Backend::new(stores).on("host").with_local_role(Some(Role::Viewer));
     (Fixture::serve(console, |_| backend).await, proxy)
 }

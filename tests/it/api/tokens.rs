@@ -1,13 +1,9 @@
 //! Tokens, by the API and by the command line.
 
-use std::time::Duration;
-
 use sexton_operations::tokens::accept;
 use sqlx::AssertSqlSafe;
 
-use super::Fixture;
-
-const PATIENCE: Duration = Duration::from_mins(1);
+use super::{Fixture, eventually};
 
 #[tokio::test]
 async fn an_admin_creates_lists_and_revokes_tokens_and_the_audit_has_it() {
@@ -61,13 +57,8 @@ async fn an_expired_token_is_refused_and_its_use_is_recorded_to_the_minute() {
     };
     // It is recorded beside the answer.
     let used_after = async |before: Option<String>| {
-        let recorded = async {
-            while used().await == before {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            used().await
-        };
-        tokio::time::timeout(PATIENCE, recorded).await.expect("its use is recorded")
+        eventually("its use is recorded", async || used().await != before).await;
+        used().await
     };
     f.get(&token, "/me").await.expect(200);
     let first = used_after(None).await;

@@ -44,7 +44,7 @@ pub(super) fn actor() -> Actor {
     }
 }
 
-async fn execute(f: &Fixture, statement: &'static str) {
+pub(super) async fn execute(f: &Fixture, statement: &'static str) {
     sqlx::raw_sql(statement).execute(f.console.store().pool()).await.unwrap();
 }
 

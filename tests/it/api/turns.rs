@@ -17,7 +17,7 @@ use super::{Fixture, eventually};
 const AT_THE_GATE: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE state = 'active' AND datname = current_database() AND wait_event = 'PgSleep'";
 
-/// Who writes into a table waits as long as this is closed. No limit for locks concerns it.
+/// Holds up statements that write into a table until it is opened. They poll for it, so no lock timeout ends them.
 pub(super) struct Gate {
     pool: PgPool,
     held: Transaction<'static, Postgres>,
