@@ -41,34 +41,24 @@ impl Reading {
 }
 
 impl SharedHeading {
-    /// Returns what `read` reads, for a page that is opened. Open pages share it, so none goes back behind it.
-    pub(super) async fn read<F>(
+    /// Returns what `read` reads. An open page takes the last reading instead if it is of this moment, and one of them reads for all
+    /// that wait. That of a page that is opened is theirs, too, so none goes back behind it.
+    pub(super) async fn get<F>(
         &self,
         changes: u64,
-        read: impl FnOnce() -> F,
-    ) -> Result<WaitingRequests, Problem>
-    where
-        F: Future<Output = Result<WaitingRequests, Problem>>,
-    {
-        self.begin(changes, Instant::now(), false).answer.get_or_init(read).await.clone()
-    }
-
-    /// Returns the reading of this moment, for an open page: the last one, or that of `read`, which one page runs for all.
-    pub(super) async fn share<F>(
-        &self,
-        changes: u64,
+        is_refresh: bool,
         read: impl FnOnce() -> F,
     ) -> Result<WaitingRequests, Problem>
     where
         F: Future<Output = Result<WaitingRequests, Problem>>,
     {
         // If the page that reads is given up, the next one that waits reads.
-        self.begin(changes, Instant::now(), true).answer.get_or_init(read).await.clone()
+        self.begin(changes, Instant::now(), is_refresh).answer.get_or_init(read).await.clone()
     }
 
-    fn begin(&self, changes: u64, now: Instant, may_share: bool) -> Arc<Reading> {
+    fn begin(&self, changes: u64, now: Instant, is_refresh: bool) -> Arc<Reading> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_for = |reading: &&Arc<Reading>| may_share && reading.is_for(changes, now);
+        let is_for = |reading: &&Arc<Reading>| is_refresh && reading.is_for(changes, now);
         let shared = last.as_ref().filter(is_for).cloned();
         shared.unwrap_or_else(|| {
             let fresh = Reading { changes, begun: now, answer: OnceCell::new() };
@@ -116,7 +106,7 @@ mod tests {
                 }
                 Ok(WaitingRequests { now: DateTime::UNIX_EPOCH, count })
             };
-            self.heading.share(changes, read).await.ok().map(|waiting| waiting.count)
+            self.heading.get(changes, true, read).await.ok().map(|waiting| waiting.count)
         }
     }
 
@@ -152,9 +142,9 @@ mod tests {
         let heading = SharedHeading::default();
         let waiting = |count| WaitingRequests { now: DateTime::UNIX_EPOCH, count };
         let read = |count| async move { Ok::<_, Problem>(waiting(count)) };
-        let share = async |count| heading.share(1, || read(count)).await.unwrap().count;
+        let share = async |count| heading.get(1, true, || read(count)).await.unwrap().count;
         assert_eq!((share(1).await, share(2).await), (1, 1));
-        assert_eq!(heading.read(1, || read(3)).await.unwrap().count, 3);
+        assert_eq!(heading.get(1, false, || read(3)).await.unwrap().count, 3);
         assert_eq!(share(4).await, 3);
     }
 

@@ -1,4 +1,4 @@
-//! Makes an answer that open pages fetch again once for everybody with the same page: five hundred pages cost the database what one costs.
+//! Makes an answer once for all who have the same page open and fetch it again: five hundred pages cost the database what one costs.
 //!
 //! Their script takes the content of the page alone. It depends on the address, the role of its reader and the jobs to which that one is
 //! restricted, and names no reader. So readers with the same role and jobs share it.

@@ -81,14 +81,10 @@ impl<P: Permission> Visit<P> {
         self.site.hub.listen(topics)
     }
 
-    /// Returns what surrounds a page, with the database's clock. What an open page fetches may have that of a moment before.
+    /// Returns the frame of a page, with the database's clock. Open pages that fetch themselves again may share a clock that is a moment old.
     pub(in crate::pages) async fn frame(&self, section: Section) -> Result<Frame, Refusal> {
         let (changes, read) = (self.site.hub.changes(), || self.read_heading());
-        let heading = if self.is_refresh {
-            self.site.heading.share(changes, read).await
-        } else {
-            self.site.heading.read(changes, read).await
-        };
+        let heading = self.site.heading.get(changes, self.is_refresh, read).await;
         let heading = heading.map_err(|problem| self.refuse(problem))?;
         let WaitingRequests { now, count: waiting } = heading;
         let mut caller = self.allowed.caller().clone();
