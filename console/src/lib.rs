@@ -93,7 +93,10 @@ pub fn main() -> anyhow::Result<exit::Exit> {
         }
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
     };
-    let Err(failure) = runtime.block_on(run(arguments.command, &session)) else {
+    let ended = runtime.block_on(run(arguments.command, &session));
+    // A drop would wait for blocking work, such as a lint of up to 20 s, also after a second signal.
+    runtime.shutdown_background();
+    let Err(failure) = ended else {
         return Ok(exit::Exit::Done);
     };
     if !matches!(failure, Failure::Closed) {

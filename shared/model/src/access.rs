@@ -57,7 +57,7 @@ impl Role {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Editor, Self::Admin];
 }
 
-/// How a person or program gets in without the command line. The audit has its word before the name.
+/// How an actor is authenticated that does not use the command line. The audit writes its word before the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ActorKind {
     /// By an account.

@@ -1,7 +1,8 @@
 //! Decisions about requests for approval: approved, rejected. The last approval carries the action out.
 //!
 //! An approval is committed first. Then this process claims the request and carries it out, by the operation that it was requested of, which
-//! checks everything again: what has changed since the request ends it as failed, and so does what this version cannot read. A crash in between leaves a request that is `approved`:
+//! checks everything again. What has changed since the request, or what this version cannot read, ends it as failed. A crash in between
+//! leaves a request that is `approved`:
 //! the next approval of anybody carries it out, without counting.
 
 mod carry_out;

@@ -40,7 +40,9 @@ pub use blocked_questions::{BlockedQuestions, UnofferedQuestions, list_blocked_q
 pub use command_answer::record_answer;
 pub use control::{ControlError, abort, resume, stop};
 pub(crate) use create::insert;
-pub use create::{BulkSelector, NewBulk, VERIFY_BY_COMMAND, VERIFY_BY_TASK, create, create_with};
+pub use create::{
+    BulkSelector, NewBulk, VERIFY_BY_COMMAND, VERIFY_BY_NOBODY, VERIFY_BY_TASK, create, create_with,
+};
 pub use execute::{ExecutedBatch, execute_batch};
 pub use items::{Item, list_items};
 pub use prepare::{Prepared, prepare};

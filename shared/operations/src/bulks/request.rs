@@ -37,9 +37,9 @@ impl Verifier<'_> {
     /// read.
     pub(super) const fn to_store(self, any: bool) -> Option<&'static str> {
         match self {
-            Self::Command(_) => Some("command"),
-            Self::Tasks if any => Some("task"),
-            Self::Nobody if any => Some("none"),
+            Self::Command(_) => Some(bulk::VERIFY_BY_COMMAND),
+            Self::Tasks if any => Some(bulk::VERIFY_BY_TASK),
+            Self::Nobody if any => Some(bulk::VERIFY_BY_NOBODY),
             Self::Tasks | Self::Nobody => None,
         }
     }
@@ -285,7 +285,7 @@ impl BulkPreview {
     }
 
     /// Makes the proposal of this bulk; `None`: no rule concerns it.
-    fn proposal(&self, action: BulkAction<'_>) -> Option<Proposal> {
+    pub(super) fn proposal(&self, action: BulkAction<'_>) -> Option<Proposal> {
         let make = match action.kind {
             BulkKind::Requeue => Proposal::BulkRequeue,
             BulkKind::Discard => Proposal::BulkDiscard,

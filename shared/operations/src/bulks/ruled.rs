@@ -23,7 +23,11 @@ pub async fn ruled_bulk(
     seen: Option<AttemptNumber>,
 ) -> Result<Option<BulkPreview>, OperationError> {
     let may_wait = ids.len() > 1 || action.pool.is_some();
-    if !may_wait || Gate::load(store).await?.without_rules().is_some() {
+    if !may_wait {
+        return Ok(None);
+    }
+    let gate = Gate::load(store).await?;
+    if gate.without_rules().is_some() {
         return Ok(None);
     }
     let bulk = if action.kind == BulkKind::Cancel {
@@ -33,5 +37,6 @@ pub async fn ruled_bulk(
     };
     let looked_at: Vec<_> = ids.iter().copied().zip(seen).collect();
     let bulk = bulk.at_attempts(&looked_at);
-    Ok(bulk.demand(store, action).await?.map(|_| bulk))
+    let Some(proposal) = bulk.proposal(action) else { return Ok(None) };
+    Ok(gate.demand(store, &proposal).await?.map(|_| bulk))
 }

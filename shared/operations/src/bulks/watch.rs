@@ -86,7 +86,7 @@ pub async fn is_scheduler_running(store: &Store) -> Result<bool, OperationError>
 
 /// Counts the items of a running bulk that wait for a command's answer.
 async fn count_unanswered(store: &Store, bulk: &Bulk) -> Result<u64, OperationError> {
-    let waits = is_running(bulk) && bulk.verify.as_deref() == Some("command");
+    let waits = is_running(bulk) && bulk.verify.as_deref() == Some(bulk::VERIFY_BY_COMMAND);
     if waits { Ok(bulk::count_unasked(store, bulk.id).await?) } else { Ok(0) }
 }
 

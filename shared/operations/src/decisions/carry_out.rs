@@ -8,7 +8,7 @@ use sexton_model::rate::Rate;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::approvals::{self as rows, ClaimedRequest};
-use sexton_store::bulk::{VERIFY_BY_COMMAND, VERIFY_BY_TASK};
+use sexton_store::bulk::{VERIFY_BY_COMMAND, VERIFY_BY_NOBODY, VERIFY_BY_TASK};
 
 use crate::actor::Actor;
 use crate::approvals::gate::Clearance;
@@ -188,7 +188,7 @@ async fn bulk(
     let verify = match bulk.verify.as_str() {
         VERIFY_BY_TASK => Verifier::Tasks,
         VERIFY_BY_COMMAND => Verifier::Command(""),
-        "none" => Verifier::Nobody,
+        VERIFY_BY_NOBODY => Verifier::Nobody,
         _ => return Err(made_by_another("verify")),
     };
     let rate = bulk.rate.as_deref().map(str::parse::<Rate>).transpose();

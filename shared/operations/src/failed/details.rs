@@ -8,6 +8,7 @@ use sexton_model::ticket::{ParkedDetails, Ticket};
 use sexton_store::attempts::{self, Attempt};
 use sexton_store::executions::{self, Execution};
 use sexton_store::operator::OperatorAction;
+use sexton_store::output::AttemptWithChunks;
 use sexton_store::{Store, operator, output};
 use uuid::Uuid;
 
@@ -95,17 +96,14 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<FailureDetails>, Ope
 
 async fn read_tail(store: &Store, attempt: &Attempt) -> Result<Option<Tail>, OperationError> {
     let (id, number) = (attempt.execution_id, attempt.number);
-    let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
+    let found = output::find_with_chunks(store, id, Some(number), MAX_CHUNKS).await?;
+    let Some(AttemptWithChunks { chunks, legacy_output, .. }) = found else { return Ok(None) };
     let output = if chunks.is_empty() {
-        let stored = attempts::output(store, id, Some(number)).await?;
-        let before = stored.and_then(|stored| stored.output);
-        match before.map(|value| parse_legacy_output(number, value)).transpose() {
-            Ok(output) => output,
-            Err(text) => return Err(OperationError::Failed(text)),
-        }
+        legacy_output.map(|value| parse_legacy_output(number, value)).transpose()
     } else {
-        Some(join_chunks(number, &chunks).map_err(OperationError::Failed)?)
+        join_chunks(number, &chunks).map(Some)
     };
+    let output = output.map_err(OperationError::Failed)?;
     let written_lines = chunks.last().map(|last: &Chunk| last.first_line + last.lines - 1);
     Ok(output
         .filter(|output| !output.lines.is_empty())

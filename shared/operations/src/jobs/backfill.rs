@@ -74,7 +74,7 @@ impl<'a> BackfillRequest<'a> {
 }
 
 impl<'a> BackfillRange<'a> {
-    /// Makes the range that was requested.
+    /// Makes the range that was requested; `None`: its rate cannot be read.
     pub(crate) fn of_proposal(proposal: &'a BackfillProposal, reason: &'a str) -> Option<Self> {
         let rate = proposal.rate.as_deref().map(str::parse).transpose().ok()?;
         let request = BackfillRequest {

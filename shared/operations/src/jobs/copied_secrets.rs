@@ -13,7 +13,7 @@ const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes that the search in a short text counts for in addition.
 const SEARCH_BYTES: usize = 64;
 
-/// Masks the params of executions and their idempotency keys. The work for all of them together is bounded.
+/// Masks the params of executions and their idempotency keys. The search for copies is bounded over all of them together.
 #[derive(Debug)]
 pub(super) struct CopyMasker {
     /// Bytes that may still be searched.

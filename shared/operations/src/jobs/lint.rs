@@ -23,7 +23,7 @@ use crate::error::OperationError;
 pub const MAX_LISTED_FINDINGS: usize = 1_000;
 /// The smallest number of jobs in one minute that may be a finding.
 pub const MIN_SAME_MINUTE_JOBS: u32 = 2;
-/// The largest one.
+/// The largest number of jobs in one minute that may be a finding.
 pub const MAX_SAME_MINUTE_JOBS: u32 = 20_000;
 /// Jobs of one question for run times.
 const BATCH_JOBS: usize = 500;
@@ -67,9 +67,9 @@ pub struct LintReport {
     pub from: DateTime<Utc>,
     /// Number of schedules that were examined.
     pub looked_at: usize,
-    /// Number of findings.
+    /// Number of findings, with the problems of files that are only counted.
     pub count: usize,
-    /// The first 1,000 of them, by file, line and job.
+    /// At most 1,000 of them, by file, line and job.
     pub findings: Vec<LocatedFinding>,
 }
 
@@ -332,8 +332,8 @@ mod tests {
     fn lint(is_up: [bool; 3]) -> (usize, Vec<Code>, bool) {
         let mut linter = Linter::new("2027-01-01T00:00:00Z".parse().unwrap());
         let deadline = |is_up| {
-            let rest = if is_up { Duration::ZERO } else { Duration::from_hours(1) };
-            Instant::now() + rest
+            let remaining = if is_up { Duration::ZERO } else { Duration::from_hours(1) };
+            Instant::now() + remaining
         };
         for (text, is_up) in JOBS.iter().zip(is_up) {
             linter.stop_at(deadline(is_up));

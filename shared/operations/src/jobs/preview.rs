@@ -135,12 +135,12 @@ impl PreviewedJobs {
     pub fn masked(preview: &JobsPreview) -> Self {
         let mut document = Self::from(preview);
         let mut masker = CopyMasker::default();
-        let unfilled =
-            preview.templates.iter().flat_map(|JobTemplates { params, firings, .. }| {
-                std::iter::repeat_n(params, firings.len())
-            });
-        for (template, unfilled) in document.templates.iter_mut().zip(unfilled) {
-            masker.mask(&mut template.params, &mut template.idempotency_key, unfilled);
+        // In the same order: each job's firings follow one another.
+        let mut templates = document.templates.iter_mut();
+        for JobTemplates { params, firings, .. } in &preview.templates {
+            for template in templates.by_ref().take(firings.len()) {
+                masker.mask(&mut template.params, &mut template.idempotency_key, params);
+            }
         }
         document
     }
@@ -176,7 +176,7 @@ impl From<&JobsPreview> for PreviewedJobs {
 }
 
 /// Predicts the effects of the clock changes of two years on jobs, and fills the templates of their next planned firings, those of a paused
-/// job after `now`. It computes the effects on a thread for them.
+/// job after `now`. The effects are computed on a blocking thread.
 ///
 /// # Errors
 ///

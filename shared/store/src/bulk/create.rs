@@ -19,6 +19,8 @@ use crate::{Store, StoreError};
 pub const VERIFY_BY_TASK: &str = "task";
 /// [`NewBulk::verify`]: a command on an operator's machine answers.
 pub const VERIFY_BY_COMMAND: &str = "command";
+/// [`NewBulk::verify`]: nobody answers, although jobs may have a verify task.
+pub const VERIFY_BY_NOBODY: &str = "none";
 
 /// The executions that a bulk selects.
 #[derive(Clone, PartialEq, Debug)]

@@ -15,7 +15,7 @@ use sqlx::{Acquire as _, PgConnection, PgPool, Postgres, Transaction};
 use crate::connection::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::{Now, Store, StoreError};
 
-/// First half of the keys. It differs from every single-number key that tasks or other programs use. Negative second halves are those of log-ins.
+/// First half of the keys. It differs from every single-number key that tasks or other programs use. Negative second halves are those of people's sessions.
 pub(crate) const LOCK_CLASS: i32 = 0x5358_544E;
 
 /// The kinds of work that one replica does at a time.

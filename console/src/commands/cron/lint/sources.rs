@@ -24,20 +24,23 @@ pub(super) async fn examine(
     policies: &Policies,
     session: &Session,
 ) -> Result<Linter, Failure> {
-    let now = match arguments.from {
-        Some(from) => from,
-        None if arguments.database => session.now(&session.store().await?).await?,
-        None => clock::now(),
+    let needs_store = arguments.database || (policies.policy && policies.alerts.is_none());
+    let store = if needs_store { Some(session.store().await?) } else { None };
+    let now = match (arguments.from, &store) {
+        (Some(from), _) => from,
+        (None, Some(store)) if arguments.database => session.now(store).await?,
+        (None, _) => clock::now(),
     };
     let mut linter = Linter::new(now);
     if policies.policy {
-        match &policies.alerts {
-            Some(path) => read_alerts(&mut linter, path)?,
-            None => linter.judge_policies(alerts::read(&session.store().await?).await?.routes),
+        if let Some(path) = &policies.alerts {
+            read_alerts(&mut linter, path)?;
+        } else if let Some(store) = &store {
+            linter.judge_policies(alerts::read(store).await?.routes);
         }
     }
-    if arguments.database {
-        let jobs = load_timed_jobs(&session.store().await?).await?;
+    if let Some(store) = store.filter(|_| arguments.database) {
+        let jobs = load_timed_jobs(&store).await?;
         if !jobs.complete {
             eprintln!("sexton: only {} jobs were looked at", jobs.count());
         }

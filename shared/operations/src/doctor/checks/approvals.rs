@@ -5,7 +5,8 @@ use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::text::duration;
 
-/// The last approval carries it out at once, and a backfill renews its claim with each batch.
+/// How long an approved request may show no sign of life. The last approval carries it out at once, and a backfill renews its claim
+/// with each batch.
 const MAX_SILENT_MS: i64 = 300_000;
 
 pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
