@@ -8,7 +8,7 @@ use sexton_store::{Store, StoreError, StoreOptions};
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(2);
 const CALLER_CONNECTIONS: u32 = 2;
 const READ_CONNECTIONS: u32 = 6;
-/// More than work that goes on without its client can hold, which the permits for it check.
+/// More than the approvals and triggers that go on without their clients can hold: `turns.rs` asserts it.
 pub(super) const WRITE_CONNECTIONS: u32 = 7;
 
 /// Connections to one database, apart from each other, so that slow searches hold up no action, and neither holds up the look-up of
@@ -24,7 +24,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Prepares as many connections as a server has, which the first uses open. Of the options, their number and the limit of reads do not count.
+    /// Makes the three pools; their first uses open the connections. The pools have their own `pool_size` and `read_timeout`, not those of the options.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Work that goes on without its client. A server does only so much of it at the same time: clients who leave and come back would collect it, and fill
-//! the connections.
+//! Limits how many approvals, triggers of many jobs and examinations go on at the same time: each outlives its client, and clients who leave and
+//! come back would fill the connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const MAX_EXAMINATIONS: usize = 2;
 /// More would take the turns of all other requests while they wait.
 const MAX_WAITING_EXAMINATIONS: usize = 4;
 /// How long an examination waits for its turn.
-const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(5);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that are left for log-ins, cancels, pauses and other short changes.
 const OTHER_CONNECTIONS: usize = 2;
 
@@ -26,7 +26,7 @@ const OTHER_CONNECTIONS: usize = 2;
 const _: () =
     assert!(MAX_APPROVALS + MAX_TRIGGERS + OTHER_CONNECTIONS <= WRITE_CONNECTIONS as usize);
 
-/// What goes on without its client.
+/// Work that goes on without its client; each kind has a limit of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unattended {
     /// An action is approved, and carried out.
@@ -68,9 +68,9 @@ impl Turns {
         if let Ok(turn) = Arc::clone(&examinations).try_acquire_owned() {
             return Some(turn);
         }
-        let _place = self.waiting_examinations.try_acquire().ok()?;
+        let _waiting = self.waiting_examinations.try_acquire().ok()?;
         // It is never closed, so only the time ends the wait.
-        timeout(EXAMINATION_TIMEOUT, examinations.acquire_owned()).await.ok()?.ok()
+        timeout(WAIT_TIMEOUT, examinations.acquire_owned()).await.ok()?.ok()
     }
 }
 
@@ -123,7 +123,8 @@ mod tests {
         for one in waiting {
             assert!(!one.await.unwrap());
         }
-        assert!(begun.elapsed() >= EXAMINATION_TIMEOUT);
+        let waited = begun.elapsed();
+        assert!(waited >= WAIT_TIMEOUT && waited < 2 * WAIT_TIMEOUT, "{waited:?}");
         let begun = Instant::now();
         let waiting: Vec<_> = (0..MAX_WAITING_EXAMINATIONS).map(|_| wait()).collect();
         tokio::task::yield_now().await;
@@ -131,6 +132,6 @@ mod tests {
         for one in waiting {
             assert!(one.await.unwrap(), "each passes its turn on");
         }
-        assert!(begun.elapsed() < EXAMINATION_TIMEOUT);
+        assert!(begun.elapsed() < WAIT_TIMEOUT);
     }
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct FileRequest {
     /// The file, as the command line reads it.
     pub text: String,
-    /// Its name, for problems.
+    /// Its name, for problems; at most 255 bytes.
     #[serde(default, deserialize_with = "super::file_name")]
     pub file: Option<String>,
     /// Only say what would change.

@@ -36,7 +36,7 @@ static KEYED: Semaphore = Semaphore::const_new(32);
 /// record of its answer 40 s. The database's answers are waited for no longer, and the rest is for the steps between.
 const IN_FLIGHT_MS: i64 = 150_000;
 
-/// POST requests that only read, below [`BASE_PATH`]. They are carried out whenever they are sent, and their keys are ignored.
+/// POST requests of viewers that only read, below [`BASE_PATH`]. They are carried out whenever they are sent, and their keys are ignored.
 const READING_POSTS: [&str; 5] =
     ["/cron:lint", "/cron:next", "/jobs:lint", "/jobs:preview", "/lock-keys:derive"];
 
@@ -56,7 +56,7 @@ fn only_reads(path: &str) -> bool {
     path.strip_prefix(BASE_PATH).is_some_and(|route| READING_POSTS.contains(&route))
 }
 
-/// Returns whether a POST to a path may have a key. One that only reads needs none. One that brings a password has none: even its hash is
+/// Returns whether a POST to a path may have a key. One of [`READING_POSTS`] needs none. One that brings a password has none: even its hash is
 /// stored nowhere.
 pub(super) fn takes_key(path: &str) -> bool {
     !only_reads(path)

@@ -26,7 +26,7 @@ const FILE_NAME: &str = "jobs.toml";
 pub struct ApplyJobs {
     /// The file, in TOML.
     text: String,
-    /// Its name, for problems.
+    /// Its name, for problems; at most 255 bytes.
     #[serde(default, deserialize_with = "super::file_name")]
     file: Option<String>,
     /// Only say what would change.

@@ -194,7 +194,7 @@ pub async fn preview(
     let PreviewJobs { names, from, count, params } = request;
     let mut places = Vec::new();
     if names.len() > MAX_NAMES {
-        places.push(ProblemPlace::at("/names", "has more than 1,000 names"));
+        places.push(ProblemPlace::at("/names", format!("has more than {MAX_NAMES} names")));
     }
     for (index, name) in names.iter().take(MAX_NAMES).enumerate() {
         if name.len() > MAX_NAME_BYTES || name.contains('\0') {
@@ -222,9 +222,9 @@ pub async fn preview(
     let work = async move {
         // Until the end, even if the client leaves.
         let _turn = turn;
-        preview_jobs(&store, &request, now).await
+        preview_jobs(&store, &request, now).await.map(|found| PreviewedJobs::masked(&found))
     };
     let previewed = allowed.spawn_background(work).await;
     let previewed = previewed.map_err(|error| OperationError::Failed(error.to_string()))??;
-    Ok(Json(PreviewedJobs::masked(&previewed)))
+    Ok(Json(previewed))
 }

@@ -33,11 +33,11 @@ use crate::rate_limit::RateLimit;
 pub const CALLBACK_PATH: &str = "/log-in/oidc/callback";
 
 const COOKIE: CookieNames = CookieNames { secure: "__Host-sexton_log_in", plain: "sexton_log_in" };
-/// Failed log-ins from one address in a quarter of an hour; each costs requests to the provider.
+/// Callbacks from one address in a quarter of an hour that log nobody in; each costs a query, and perhaps requests to the provider.
 const ATTEMPTS: u32 = 100;
 const ATTEMPTS_PERIOD: Duration = Duration::from_mins(15);
-/// How long a state is remembered as used: longer than its cookie is valid.
-const USED_STATE_PERIOD: Duration = Duration::from_mins(11);
+/// How long a state is remembered as used: longer than its cookie is valid, which another clock may have dated a minute ahead.
+const USED_STATE_PERIOD: Duration = Duration::from_mins(12);
 
 /// A provider, and what this process remembers of its log-ins.
 #[derive(Debug)]
@@ -206,7 +206,6 @@ pub async fn finish_log_in(
     (base, callback): (&str, Callback<'_>),
 ) -> Result<(SetCookie, String), ProviderRefusal> {
     let log_in = backend.provider().ok_or(ProviderRefusal::Off)?;
-    // Before anything is read: anybody can send these requests.
     let pending = COOKIE.read(headers, client).and_then(PendingLogIn::read);
     let pending = pending.filter(|pending| pending.state() == callback.state);
     let pending = pending.ok_or(ProviderRefusal::NotBegun)?;
@@ -214,7 +213,7 @@ pub async fn finish_log_in(
     if !callback.issuer.is_empty() && callback.issuer != settings.issuer.as_str() {
         return Err(ProviderRefusal::NotBegun);
     }
-    // Anybody can make such a cookie.
+    // Before the database is read: anybody can make such a cookie.
     let _permit = log_in.permit(client)?;
     let address = limited_unit(client.address);
     log_in.attempts.take(&address, Instant::now()).map_err(ProviderRefusal::TooMany)?;
