@@ -12,18 +12,19 @@ use super::Connection;
 const PAGES: &str = "/ /upcoming /jobs /jobs?contains=job1 /jobs?deleted=true /jobs?label=team%3Drare /jobs/team.job0
     /jobs/team.job0/trigger /jobs/team.job0/backfill /jobs/team.quarter /jobs/team.quarter/backfill
     /executions/bulk?kind=cancel&job=team.job0 /executions /executions?state=succeeded /executions?state=running
-    /executions?job=team.job0 /executions?param=customer%3D77 /failed /failed?discarded=true /failed?sort=oldest
+    /executions?job=team.job0 /executions?param=customer%3D77 /executions?text=declined /executions?text=zanzibar
+    /executions?label=team%3Drare /executions?since=36h /executions?error_class=exit_3 /failed /failed?discarded=true /failed?sort=oldest
     /failed?job=team.job0 /failed?error_class=exit_3 /failed?text=declined /failed?text=zanzibar /failed?label=team%3Drare
     /failed?param=order.id%3D7 /failed?since=36h /failed/groups /failed/groups?all=true /failed/bulk?kind=requeue&job=team.job0
     /jobs:trigger?key=k /jobs:trigger?contains=job1&key=k
-    /approvals /approvals?all=true /firings /firings?job=team.quarter /bulks /incidents /incidents?all=true
+    /approvals /approvals?all=true /firings /firings?job=team.quarter /firings?reason=misfire_skip /bulks /incidents /incidents?all=true
     /incidents?all=true&contains=job1 /monitors /monitors?contains=job1 /checks /checks?contains=backup-1 /channels /workers
     /workers?all=true /locks /locks?all=true /flows /flows?open=true /flows?name=order-1 /audit /audit?actor=operator-1
     /audit?action=requeue /audit?job=team.job0 /audit?since=36h /me /settings /settings/accounts /settings/tokens
     /search?q=job1 /search?q=declined";
 /// Parameters with which lists of the API show something else.
 const VARIANTS: &str = "/api/v1/failures?error_class=exit_3 /api/v1/failures?text=declined /api/v1/failures?text=zanzibar
-    /api/v1/executions?state=succeeded /api/v1/incidents?all=true /api/v1/approvals?all=true /api/v1/locks?all=true
+    /api/v1/executions?state=succeeded /api/v1/executions?label=team%3Drare /api/v1/incidents?all=true /api/v1/approvals?all=true /api/v1/locks?all=true
     /api/v1/audit?job=team.job0 /api/v1/notifications?state=sent";
 /// What reads everything by design, or is a download: neither a page nor a list.
 const EXAMINATIONS: [&str; 6] = [
@@ -86,6 +87,7 @@ impl Addresses {
         }
         let mut pages = pages(&rows);
         pages.push(format!("/jobs/team.quarter?before={}", one(pool, BEFORE).await?));
+        pages.push(format!("/jobs/team.quarter?at={}", one(pool, BEFORE).await?));
         pages.push(format!("/executions/{}", one(pool, MEMBER).await?));
         let mut connection = Connection::open(address).await?;
         let mut all = pages.clone();
