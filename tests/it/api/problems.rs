@@ -1,8 +1,14 @@
 //! What cannot be understood, and servers that do not answer.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::Fixture;
+
+/// Five times what a list may take in the database, since other tests run beside.
+const SLOW: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn what_cannot_be_understood_is_refused_with_its_place() {
@@ -58,6 +64,11 @@ async fn a_table_that_is_locked_holds_up_neither_actions_nor_those_who_look_else
     let mut tx = f.console.store().pool().begin().await.unwrap();
     let lock = "LOCK TABLE sexton.checks IN ACCESS EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *tx).await.unwrap();
+    // Alone, so that it waits for the database and not for a connection.
+    let alone = timeout(SLOW, f.get(&token, "/checks")).await.unwrap();
+    let problem = alone.expect(503);
+    assert_eq!(problem["code"], "too_slow");
+    assert!(problem["detail"].as_str().unwrap().contains("Narrow"), "{problem}");
     // More than there are connections for them.
     let looking = futures_util::future::join_all((0..12).map(|_| f.get(&token, "/checks")));
     let mut looking = std::pin::pin!(looking);
