@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use sexton_model::exact_integers;
 
 use crate::problem::{Problem, ProblemCode, ProblemPlace};
 
@@ -110,6 +111,8 @@ fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if !bytes.trim_ascii_start().starts_with(b"{") {
         return Err(Problem::invalid(ProblemPlace::at("", "the body must be a JSON object")));
     }
+    exact_integers::check(bytes)
+        .map_err(|error| Problem::invalid(ProblemPlace::at("", error.to_string())))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let pointer = pointer(error.path());
@@ -171,6 +174,8 @@ mod tests {
         assert!(pointer.starts_with("/items/0") && detail.contains("other"), "{pointer} {detail}");
         assert!(refused(r#"{"items": []} x"#).1.contains("trailing"));
         assert!(refused("{").1.contains("EOF"));
+        let long = r#"{"items": [{"a/b": 123456789012345678901234567890}]}"#;
+        assert!(refused(long).1.starts_with("the integer 123456789012345678901234567890 does"));
         for text in ["[]", " [[]]", "null", "7", " "] {
             let (pointer, detail) = refused(text);
             assert!(pointer.is_empty() && detail.contains("JSON object"), "{text}: {detail}");

@@ -19,6 +19,7 @@ pub mod cron;
 pub mod dead_man;
 pub mod delay_queues;
 pub mod duration;
+pub mod exact_integers;
 pub mod execution_filter;
 pub mod explain;
 pub mod failures;

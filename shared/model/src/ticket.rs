@@ -13,7 +13,7 @@ use crate::id::{AttemptNumber, ExecutionId, JobId};
 use crate::job::MAX_TASK_TYPE_BYTES;
 use crate::jobs_file::limits::MAX_TARGET_BYTES;
 use crate::quoting::quoted;
-use crate::{key, params};
+use crate::{exact_integers, key, params};
 
 /// The version of the body, and of the header `sexton-schema`.
 pub const SCHEMA_VERSION: i64 = 1;
@@ -231,6 +231,8 @@ fn try_read(envelope: Envelope<'_>) -> Result<IncomingMessage, String> {
             .map_err(|_| "the body's execution_id is not an execution's id".to_owned())?;
         return ticket(id, number);
     }
+    exact_integers::check(envelope.body)
+        .map_err(|error| with_correction_hint(error.to_string()))?;
     foreign(body, envelope.message_id).map(IncomingMessage::Foreign).map_err(with_correction_hint)
 }
 
@@ -298,11 +300,14 @@ fn foreign_params(params: Option<Value>) -> Result<Map<String, Value>, String> {
     match params {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map),
-        Some(Value::String(text)) => match serde_json::from_str(&text) {
-            Ok(Value::Object(map)) => Ok(map),
-            Ok(_) => Err("params_scheduler is a text, but not of a JSON object".to_owned()),
-            Err(error) => Err(format!("params_scheduler is a text, but not JSON: {error}")),
-        },
+        Some(Value::String(text)) => {
+            exact_integers::check(text.as_bytes()).map_err(|error| error.to_string())?;
+            match serde_json::from_str(&text) {
+                Ok(Value::Object(map)) => Ok(map),
+                Ok(_) => Err("params_scheduler is a text, but not of a JSON object".to_owned()),
+                Err(error) => Err(format!("params_scheduler is a text, but not JSON: {error}")),
+            }
+        }
         Some(_) => Err("params_scheduler is neither an object nor a text".to_owned()),
     }
 }

@@ -46,6 +46,10 @@ async fn a_job_is_triggered_once_for_each_key_paused_and_resumed() {
     let shown = f.get(&token, &format!("/executions/{id}")).await.expect(200);
     assert_eq!(shown, f.console.json(&["executions", "show", id]).await);
     assert_eq!(shown["params"]["customer"], 9_007_199_254_740_993_u64, "not rounded");
+    let long = r#"{"params": {"customer": 123456789012345678901234567890}}"#;
+    let refused = post("/jobs/shop.charge/trigger", long).await.expect(400);
+    let problem = "the integer 123456789012345678901234567890 does not fit into 64 bits and would be rounded; write it as a text";
+    assert_eq!(refused["errors"][0]["detail"], problem);
     let action = &shown["operator_actions"][0];
     assert_eq!(
         (&action["actor"], &action["from_where"]),

@@ -135,6 +135,28 @@ async fn params_have_the_limits_of_every_other_way() {
 }
 
 #[tokio::test]
+async fn integers_that_programs_would_round_are_refused() {
+    let f = Fixture::new().await;
+    let enqueue = async |params: &str| {
+        let calling = sqlx::query("SELECT sexton.enqueue($1, CAST($2 AS jsonb))");
+        calling.bind(JOB).bind(params.to_owned()).execute(f.pool()).await
+    };
+    for rounded in [
+        r#"{"a": [{"b": 18446744073709551616}]}"#,
+        r#"{"a": -9223372036854775809}"#,
+        r#"{"a": 1e400}"#,
+    ] {
+        let error = enqueue(rounded).await.unwrap_err();
+        let error = error.as_database_error().unwrap();
+        assert_eq!(error.code().as_deref(), Some("SX011"), "{rounded}");
+        assert!(error.message().contains("would be rounded"), "{error}");
+    }
+    let exact = r#"{"a": 18446744073709551615, "b": -9223372036854775808, "c": 6.02214076e23, "d": "18446744073709551616"}"#;
+    enqueue(exact).await.unwrap();
+    assert_eq!(f.count().await, 1);
+}
+
+#[tokio::test]
 async fn params_that_the_workers_schema_refuses_are_refused_with_the_places_and_without_values() {
     let f = Fixture::new().await;
     let schema = json!({

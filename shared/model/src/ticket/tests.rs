@@ -111,6 +111,13 @@ fn what_cannot_be_read_says_why() {
     assert!(reason(bare(br#"{"type":"a b"}"#)).contains("not a task type"));
     assert!(reason(bare(br#"{"type":"a","v":2}"#)).contains("unknown version 2"));
     assert!(reason(bare(br#"{"type":"a","params_scheduler":3}"#)).contains("neither"));
+    for rounded in [
+        &br#"{"type":"a","params_scheduler":{"a":123456789012345678901}}"#[..],
+        br#"{"type":"a","params_scheduler":"{\"a\":123456789012345678901}"}"#,
+        br#"{"type":"a","id":123456789012345678901}"#,
+    ] {
+        assert!(reason(bare(rounded)).starts_with("the integer 123456789012345678901 does"));
+    }
     assert!(
         reason(bare(br#"{"type":"a","params_scheduler":"3"}"#)).contains("not of a JSON object")
     );

@@ -5,6 +5,7 @@
 //! meanwhile.
 
 use serde_json::{Map, Value};
+use sexton_model::exact_integers;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::params::check;
 use sexton_model::pool::PoolName;
@@ -184,10 +185,12 @@ impl<'a> EditTarget<'a> {
 ///
 /// [`InvalidRequest`] with the place.
 pub fn read_params(text: &str) -> Result<Value, InvalidRequest> {
-    let params: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-        InvalidRequest::Other(format!("the params are no JSON object: {error}; nothing was done"))
-    })?;
-    check(&params)
-        .map_err(|error| InvalidRequest::Other(format!("the params {error}; nothing was done")))?;
+    let invalid = |problem: String| {
+        InvalidRequest::Other(format!("the params {problem}; nothing was done"))
+    };
+    exact_integers::check(text.as_bytes()).map_err(|error| invalid(format!("are not exact: {error}")))?;
+    let params: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|error| invalid(format!("are no JSON object: {error}")))?;
+    check(&params).map_err(|error| invalid(error.to_string()))?;
     Ok(Value::Object(params))
 }

@@ -1,6 +1,7 @@
 //! Triggers a job now, even if it is paused or still under way.
 
 use serde_json::{Map, Value};
+use sexton_model::exact_integers;
 use sexton_model::id::ExecutionId;
 use sexton_model::params::check;
 use sexton_service::fault;
@@ -132,6 +133,7 @@ pub fn read_params(text: Option<&str>) -> Result<Map<String, Value>, InvalidRequ
     if text.len() > MAX_PARAMS_BYTES {
         return Err(invalid(format!("has {} bytes: too many", text.len())));
     }
+    exact_integers::check(text.as_bytes()).map_err(|error| invalid(format!(": {error}")))?;
     match serde_json::from_str(text) {
         Ok(Value::Object(params)) => match check(&params) {
             Ok(()) => Ok(params),
@@ -166,7 +168,7 @@ mod tests {
     fn params_are_an_object_that_can_be_stored() {
         assert_eq!(read_params(None).unwrap(), Map::new());
         assert_eq!(read_params(Some(r#"{"a": {"b": 1}}"#)).unwrap()["a"]["b"], 1);
-        for text in ["", "[1]", "{", r#"{"a": "\u0000"}"#, r#"{"a": [{"\u0000": 1}]}"#] {
+        for text in ["", "[1]", "{", r#"{"a": "\u0000"}"#, r#"{"a": [{"\u0000": 1}]}"#, r#"{"a": 18446744073709551616}"#] {
             assert!(matches!(read_params(Some(text)), Err(InvalidRequest::Field { .. })), "{text}");
         }
     }

@@ -63,6 +63,7 @@ async fn an_unreadable_result_fails_the_attempt_permanently() {
         "echo '{\"records\": ' >$SEXTON_RESULT_FILE",
         "printf '\"\\377\"' >$SEXTON_RESULT_FILE",
         "echo '\"\\u0000\"' >$SEXTON_RESULT_FILE",
+        "echo 123456789012345678901 >$SEXTON_RESULT_FILE",
         "mkdir $SEXTON_RESULT_FILE",
         "mkfifo $SEXTON_RESULT_FILE",
         "echo 1 >$SEXTON_RESULT_FILE.2; ln -s $SEXTON_RESULT_FILE.2 $SEXTON_RESULT_FILE",

@@ -1,0 +1,103 @@
+//! Integers of JSON texts that would be rounded when they are read.
+//!
+//! Integers of 64 bits, with a sign or without, are exact. A longer one becomes a float, as in most languages, and a customer's number would
+//! become another customer's. So such a text is refused. A fraction or an exponent says that a float will do.
+
+/// The shown digits of an integer that is refused.
+const MAX_SHOWN: usize = 60;
+
+/// An integer that would be rounded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the integer {0} does not fit into 64 bits and would be rounded; write it as a text")]
+pub struct RoundedInteger(String);
+
+/// Checks the integers of a JSON text. What is not JSON is for the one who parses it.
+///
+/// # Errors
+///
+/// [`RoundedInteger`]: the first that neither 64 bits nor a float hold exactly.
+pub fn check(json: &[u8]) -> Result<(), RoundedInteger> {
+    let mut left = json;
+    while let Some((&first, behind)) = left.split_first() {
+        left = match first {
+            b'"' => behind_text(behind),
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+                let length = left.iter().take_while(|byte| is_part(byte)).count();
+                let (number, behind) = left.split_at(length);
+                check_number(&String::from_utf8_lossy(number))?;
+                behind
+            }
+            _ => behind,
+        };
+    }
+    Ok(())
+}
+
+/// What is behind the end of a text, whose first character `json` begins with.
+fn behind_text(json: &[u8]) -> &[u8] {
+    let mut left = json;
+    loop {
+        left = match left {
+            [b'\\', _, behind @ ..] => behind,
+            [b'"', behind @ ..] => return behind,
+            [_, behind @ ..] => behind,
+            [] => return left,
+        };
+    }
+}
+
+fn check_number(number: &str) -> Result<(), RoundedInteger> {
+    let is_integer = !number.contains(['.', 'e', 'E']);
+    let is_exact = || {
+        number.parse::<i64>().is_ok()
+            || number.parse::<u64>().is_ok()
+            // Written in full, with the fewest digits that differ from those of its neighbours.
+            || number.parse::<f64>().is_ok_and(|float| float.to_string() == number)
+    };
+    if is_integer && !is_exact() {
+        Err(RoundedInteger(number.chars().take(MAX_SHOWN).collect()))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(json: &str) -> Option<String> {
+        check(json.as_bytes()).err().map(|RoundedInteger(integer)| integer)
+    }
+
+    #[test]
+    fn integers_of_64_bits_and_whatever_is_exact_are_accepted() {
+        for exact in [
+            "{\"a\": [0, -0, 9007199254740993, 18446744073709551615, -9223372036854775808]}",
+            "{\"a\": 100000000000000000000000000}",
+            "{\"a\": 6.02214076e23, \"b\": 0.12345678901234567890123, \"c\": 1e400}",
+            r#"{"123456789012345678901": "123456789012345678901", "\"": "\\", "b": "\"123456789012345678901"}"#,
+            "",
+            "\"unfinished 123456789012345678901",
+            "\"\\",
+        ] {
+            assert_eq!(refused(exact), None, "{exact}");
+        }
+    }
+
+    #[test]
+    fn an_integer_that_would_be_rounded_is_named() {
+        for (json, integer) in [
+            ("18446744073709552000", None),
+            ("18446744073709551616", Some("18446744073709551616")),
+            ("18446744073709551617", Some("18446744073709551617")),
+            ("-9223372036854775809", Some("-9223372036854775809")),
+            ("[\"\\\\\",123456789012345678901234567890]", Some("123456789012345678901234567890")),
+            ("{\"a\":{\"b\\\"\":-36893488147419103233}}", Some("-36893488147419103233")),
+        ] {
+            assert_eq!(refused(json).as_deref(), integer, "{json}");
+        }
+        let long = "9".repeat(400);
+        assert_eq!(refused(&long).map(|shown| shown.len()), Some(MAX_SHOWN));
+    }
+}
