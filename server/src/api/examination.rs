@@ -18,15 +18,16 @@ use sexton_operations::doctor::fix::{Repair, examine_and_fix};
 use sexton_operations::doctor::gather::gather;
 use sexton_operations::doctor::{Code, Finding, diagnose, worst};
 use sexton_operations::error::OperationError;
-use sexton_operations::status::{self, StatusReport};
+use sexton_operations::status::{self, PoolReport, StatusReport};
 use sexton_service::clock;
 use sexton_service::settings::ConsoleSettings;
+use sexton_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use super::ReasonBody;
 use super::extract::Body;
+use super::{Items, ReasonBody};
 use crate::access::{Admin, Allowed, Viewer};
 use crate::problem::{Problem, ProblemCode};
 
@@ -73,6 +74,16 @@ impl Examiner {
     /// Whether the settings name a broker.
     fn has_broker(&self) -> bool {
         self.settings.amqp_url().is_ok()
+    }
+
+    /// Returns the platform's state, at most [`STATUS_AGE`] old.
+    async fn current_status(&self, store: &Store) -> Result<StatusReport, Problem> {
+        cached(&self.status, STATUS_AGE, Box::pin(self.read_status(store))).await
+    }
+
+    async fn read_status(&self, store: &Store) -> Result<StatusReport, Problem> {
+        let status = status::read(store, &self.settings).await?;
+        Ok(status.report())
     }
 
     async fn examine(&self) -> Result<DoctorReport, Problem> {
@@ -162,11 +173,21 @@ pub async fn show_status(
     given: Option<Extension<Examiner>>,
 ) -> Result<Json<StatusReport>, Problem> {
     let examiner = examiner(given)?;
-    let read = async {
-        let status = status::read(allowed.reads(), &examiner.settings).await?;
-        Ok(status.report())
-    };
-    cached(&examiner.status, STATUS_AGE, read).await.map(Json)
+    examiner.current_status(allowed.reads()).await.map(Json)
+}
+
+/// Lists the pools that have jobs, workers or work, by name, at most 1,000.
+///
+/// They are those of `/status`, which shares its answers with this list: at most 5 seconds old. Without `AMQP_URL` queues have no numbers.
+#[utoipa::path(get, path = "/pools", tag = "platform", operation_id = "list_pools", extensions(("x-role" = json!("viewer"))),
+    responses((status = 200, description = "The pools.", body = Items<PoolReport>)))]
+pub async fn list_pools(
+    allowed: Allowed<Viewer>,
+    given: Option<Extension<Examiner>>,
+) -> Result<Json<Items<PoolReport>>, Problem> {
+    let examiner = examiner(given)?;
+    let status = examiner.current_status(allowed.reads()).await?;
+    Ok(Json(Items { items: status.pools }))
 }
 
 /// What the doctor has found.

@@ -198,6 +198,7 @@ fn register<R: Registry>() -> R {
         .routes(routes!(unknown_messages::discard))
         .routes(routes!(unknown_messages::restore))
         .routes(routes!(examination::show_status))
+        .routes(routes!(examination::list_pools))
         .routes(routes!(examination::show_doctor))
         .routes(routes!(examination::repair))
         .routes(routes!(platform::list_actions))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Fixture;
+use super::{Fixture, eventually};
 
 #[tokio::test]
 async fn documents_about_what_will_happen_are_those_of_the_command_line() {
@@ -82,6 +82,27 @@ async fn the_state_and_the_findings_say_that_no_broker_is_named() {
     assert!(codes.contains(&&json!("no_scheduler")), "{doctor}");
     // Another request within some seconds has the same answer.
     assert_eq!(f.get(&token, "/doctor").await.expect(200)["examined_at"], doctor["examined_at"]);
+}
+
+/// For how many milliseconds the oldest execution has been due differs from one reading of the database to the next.
+#[tokio::test]
+async fn the_list_of_pools_is_that_of_the_state_and_of_the_same_reading() {
+    let f = Fixture::new().await;
+    let token = f.token("ed", "editor").await;
+    let job = json!({"name": "shop.monthly", "task": "work", "pool": "reports"});
+    f.ask(&token, "POST", "/jobs", &job.to_string()).await.expect(201);
+    f.console.trigger("shop.charge").await;
+    eventually("the state and the list are of one reading", async || {
+        let pools = f.get(&token, "/pools").await.expect(200);
+        let items = pools["items"].as_array().unwrap();
+        let names: Vec<_> = items.iter().map(|pool| &pool["pool"]).collect();
+        assert_eq!(names, ["default", "reports"], "{pools}");
+        assert_eq!((&items[0]["pending"], &items[1]["jobs"]), (&json!(1), &json!(1)), "{pools}");
+        assert!(items[0]["oldest_due_ms"].is_number(), "{pools}");
+        let status = f.get(&token, "/status").await.expect(200);
+        pools == json!({"items": status["pools"]})
+    })
+    .await;
 }
 
 #[tokio::test]
