@@ -15,6 +15,7 @@ mod description;
 mod edits;
 mod ended_requests;
 mod enqueue_each;
+mod events;
 mod examinations;
 mod failures;
 mod idempotency;
