@@ -96,8 +96,8 @@ pub async fn run_server(settings: ServerSettings, signals: Signals) -> anyhow::R
     let examiner = Examiner::new(settings.doctor.clone(), &settings.instance);
     let router = Router::new()
         .merge(routes(pings))
-        .merge(api::routes_with(backend.clone(), examiner))
-        .merge(pages::routes(backend.clone(), hub.clone()))
+        .merge(api::routes_with(backend.clone(), examiner.clone()))
+        .merge(pages::routes(backend.clone(), hub.clone(), examiner))
         .layer(timing);
     let router = below(backend.base_path(), router);
     let service = TowerToHyperService::new(router);

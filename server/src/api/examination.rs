@@ -1,9 +1,10 @@
 //! The platform's state, and its problems: what `sexton status` and `sexton doctor` find, from this process.
 //!
 //! Both look at the broker, too, if the settings name one. An answer serves everybody who comes within some seconds, and one examination
-//! runs at a time, so requests for them burden neither server.
+//! runs at a time, so requests for them burden neither server. The overview of the console shows the doctor's last answer.
 
-use std::future::Future;
+mod last_answer;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +23,11 @@ use sexton_operations::status::{self, PoolReport, StatusReport};
 use sexton_service::clock;
 use sexton_service::settings::ConsoleSettings;
 use sexton_store::Store;
-use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
+pub(crate) use self::last_answer::Latest;
+use self::last_answer::{EXAMINATION_TIMEOUT, LastAnswer};
 use super::extract::Body;
 use super::{Items, ReasonBody};
 use crate::access::{Admin, Allowed, Viewer};
@@ -35,10 +37,10 @@ use crate::problem::{Problem, ProblemCode};
 const STATUS_AGE: Duration = Duration::from_secs(5);
 /// How long a doctor's answer is reused; each takes about a hundred queries.
 const DOCTOR_AGE: Duration = Duration::from_secs(15);
-/// Time limit of an examination: less than that of a request, so that its answer is kept for the next one.
-const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(55);
-/// How long a request waits for an examination or a repair that is under way: while it waits, it takes one of the turns of all requests.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the doctor examines for pages, which do not wait for it. While nobody has such a page open, it does not.
+const PAGES_INTERVAL: Duration = Duration::from_mins(1);
+/// The age from which a doctor's answer is not shown any more.
+const MAX_SHOWN_AGE: Duration = Duration::from_mins(5);
 /// The application's name in PostgreSQL's list of connections.
 const APPLICATION_NAME: &str = "sexton serve: doctor";
 /// Connections of an examination or a repair.
@@ -49,8 +51,8 @@ const CONNECTIONS: u32 = 1;
 pub struct Examiner {
     settings: Arc<ConsoleSettings>,
     actor: Arc<Actor>,
-    status: Arc<Mutex<Option<(Instant, StatusReport)>>>,
-    doctor: Arc<Mutex<Option<(Instant, DoctorReport)>>>,
+    status: LastAnswer<StatusReport>,
+    doctor: LastAnswer<DoctorReport>,
 }
 
 impl Examiner {
@@ -66,8 +68,8 @@ impl Examiner {
         Self {
             settings: Arc::new(settings),
             actor: Arc::new(actor),
-            status: Arc::default(),
-            doctor: Arc::default(),
+            status: LastAnswer::none(),
+            doctor: LastAnswer::none(),
         }
     }
 
@@ -78,12 +80,20 @@ impl Examiner {
 
     /// Returns the platform's state, at most [`STATUS_AGE`] old.
     async fn current_status(&self, store: &Store) -> Result<StatusReport, Problem> {
-        cached(&self.status, STATUS_AGE, Box::pin(self.read_status(store))).await
+        self.status.get(STATUS_AGE, Box::pin(self.read_status(store))).await
     }
 
     async fn read_status(&self, store: &Store) -> Result<StatusReport, Problem> {
         let status = status::read(store, &self.settings).await?;
         Ok(status.report())
+    }
+
+    /// Returns the doctor's last answer without waiting. If it is old or missing, the doctor begins to examine in the background.
+    pub(crate) fn latest_report(&self) -> Latest<DoctorReport> {
+        let examiner = self.clone();
+        let examine = move || async move { Box::pin(examiner.examine()).await };
+        self.doctor.renew(PAGES_INTERVAL, examine);
+        self.doctor.latest(MAX_SHOWN_AGE)
     }
 
     async fn examine(&self) -> Result<DoctorReport, Problem> {
@@ -95,12 +105,12 @@ impl Examiner {
 
     /// Repairs what it can, as `actor`. No examination runs meanwhile, and the next requests get what this one leaves.
     async fn repair(&self, actor: &Actor, reason: Option<&str>) -> Result<DoctorRepair, Problem> {
-        let mut last = wait_for_others(&self.doctor).await?;
+        let _turn = self.doctor.take_turn().await?;
         let connector = self.connector(actor);
         let repairing = Box::pin(examine_and_fix(&connector, reason));
         let repaired = timeout(EXAMINATION_TIMEOUT, repairing).await;
         // Some of it may be done.
-        *last = None;
+        self.doctor.forget();
         let Ok(repaired) = repaired else {
             let detail = "the repairs take too long; those that were begun are in the audit, and a repetition does the others";
             let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
@@ -109,7 +119,7 @@ impl Examiner {
         let (findings, fixed) =
             repaired.map_err(|error| Problem::unavailable(error.to_string()))?;
         let report = self.report(findings);
-        *last = Some((Instant::now(), report.clone()));
+        self.doctor.keep(report.clone());
         Ok(DoctorRepair { report, fixed })
     }
 
@@ -129,33 +139,6 @@ impl Examiner {
             findings,
         }
     }
-}
-
-/// Waits for the end of what is under way, at most [`WAIT_TIMEOUT`].
-async fn wait_for_others<T>(last: &Mutex<T>) -> Result<MutexGuard<'_, T>, Problem> {
-    let detail = "an examination or a repair of the platform is under way; send the request again";
-    timeout(WAIT_TIMEOUT, last.lock()).await.map_err(|_| Problem::unavailable(detail))
-}
-
-/// Returns the last answer if it is younger than `age`; otherwise that of `examine`, for which everybody waits a few seconds.
-async fn cached<T: Clone>(
-    last: &Mutex<Option<(Instant, T)>>,
-    age: Duration,
-    examine: impl Future<Output = Result<T, Problem>>,
-) -> Result<T, Problem> {
-    let mut last = wait_for_others(last).await?;
-    if let Some((at, answer)) = &*last
-        && at.elapsed() < age
-    {
-        return Ok(answer.clone());
-    }
-    let examined = timeout(EXAMINATION_TIMEOUT, examine).await;
-    let answer = examined.unwrap_or_else(|_| {
-        let detail = "the servers take more than 55 s to answer; `sexton doctor` says which";
-        Err(Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooSlow, detail))
-    })?;
-    *last = Some((Instant::now(), answer.clone()));
-    Ok(answer)
 }
 
 fn examiner(examiner: Option<Extension<Examiner>>) -> Result<Examiner, Problem> {
@@ -214,7 +197,7 @@ pub async fn show_doctor(
     given: Option<Extension<Examiner>>,
 ) -> Result<Json<DoctorReport>, Problem> {
     let examiner = examiner(given)?;
-    cached(&examiner.doctor, DOCTOR_AGE, Box::pin(examiner.examine())).await.map(Json)
+    examiner.doctor.get(DOCTOR_AGE, Box::pin(examiner.examine())).await.map(Json)
 }
 
 /// What was repaired, and what is left.

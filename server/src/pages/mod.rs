@@ -37,13 +37,14 @@ pub use self::shell::guard::CONTENT_SECURITY_POLICY;
 use self::shell::visit::Site;
 use self::shell::{assets, events, guard, shared};
 use crate::access::Backend;
+use crate::api::examination::Examiner;
 use crate::events::Hub;
 
-/// Returns the pages, ready to serve. What is no page and no route of other routers is not found.
-pub fn routes(backend: Backend, hub: Hub) -> Router {
+/// Returns the pages, ready to serve; the overview shows what `examiner` finds. What is no page and no route of other routers is not found.
+pub fn routes(backend: Backend, hub: Hub, examiner: Examiner) -> Router {
     let site = Site::new(backend, hub);
     Router::new()
-        .merge(overview::routes())
+        .merge(overview::routes(examiner))
         .merge(failed::routes())
         .merge(executions::routes())
         .merge(search::routes())

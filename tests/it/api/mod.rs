@@ -186,7 +186,7 @@ impl Fixture {
         let examiner = Examiner::new(ConsoleSettings::from_env(variables).unwrap(), "host");
         let hub = Hub::new(stop.clone());
         tokio::spawn(hub.clone().run(polled));
-        let pages = pages::routes(backend.clone(), hub);
+        let pages = pages::routes(backend.clone(), hub, examiner.clone());
         let router = api::routes_with(backend.clone(), examiner).merge(pages);
         let router = below(backend.base_path(), router);
         let service = TowerToHyperService::new(router);

@@ -15,9 +15,11 @@ use sexton_store::Store;
 use sexton_store::status::DueExecutions;
 
 use super::count_cache::{CountCache, Counted};
+use super::doctor::{Examination, TextPart, parts};
 use super::heat::{self, HeatHalf};
 use super::tiles::{Tile, tiles};
 use crate::access::Viewer;
+use crate::api::examination::Examiner;
 use crate::pages::shell::frame::{Frame, Section, html};
 use crate::pages::shell::query::PageQuery;
 use crate::pages::shell::refusal::Refusal;
@@ -42,6 +44,7 @@ struct NextFiring {
 #[template(path = "overview/show.html")]
 struct OverviewPage {
     frame: Frame,
+    doctor: Examination,
     status: RecordedStatus,
     tiles: Vec<Tile>,
     next: Result<Vec<NextFiring>, String>,
@@ -57,6 +60,11 @@ impl OverviewPage {
             Warning::RawMessagesOverflow(_) => ("/incidents", "Look at the incidents"),
             _ => ("/failed", "Look at the failed executions"),
         }
+    }
+
+    /// The parts of a text of the doctor.
+    fn parts<'a>(&self, text: &'a str) -> Vec<TextPart<'a>> {
+        parts(text)
     }
 
     fn more_incidents(&self) -> i64 {
@@ -86,6 +94,7 @@ pub(super) async fn show(
     visit: Visit<Viewer>,
     Extension(densities): Extension<CountCache<FiringDay>>,
     Extension(hours): Extension<CountCache<DueExecutions>>,
+    Extension(examiner): Extension<Examiner>,
     _query: PageQuery<OverviewQuery>,
 ) -> Result<Response, Refusal> {
     let frame = visit.frame(Section::Overview).await?;
@@ -105,7 +114,8 @@ pub(super) async fn show(
         (*counted.value, age)
     });
     let tiles = tiles(&status, failed_last_day, &due);
-    Ok(html(&OverviewPage { frame, status, tiles, next, density }))
+    let doctor = Examination::new(examiner.latest_report(), frame.now);
+    Ok(html(&OverviewPage { frame, doctor, status, tiles, next, density }))
 }
 
 async fn next_firings(
