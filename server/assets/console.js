@@ -4,19 +4,36 @@
 const base = document.body.dataset.base;
 const live = document.getElementById("live");
 
-// Times by the clock of the person who looks, if that person wants it so.
+// The clocks by which times are shown, in the order of the switch: UTC, those of the person who looks, those of the job.
+const CLOCKS = new Map([["utc", "UTC"], ["local", "yours"], ["job", "the job’s"]]);
+
+function chosenClock() {
+  const chosen = localStorage.getItem("zone");
+  return CLOCKS.has(chosen) ? chosen : "utc";
+}
+
+// Writes an instant; by UTC, too, where the page does not know the job's zone or the browser does not.
+function writeTime(at, clock, jobZone) {
+  const utc = at.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+  const format = { dateStyle: "medium", timeStyle: "medium" };
+  if (clock === "local") return at.toLocaleString(undefined, format);
+  if (clock === "utc" || !jobZone) return utc;
+  try {
+    return `${at.toLocaleString(undefined, { ...format, timeZone: jobZone })} ${jobZone}`;
+  } catch {
+    return utc;
+  }
+}
+
+// A relative time has its absolute one beside it.
 function showTimes() {
-  const local = localStorage.getItem("zone") === "local";
-  for (const time of document.querySelectorAll("time")) {
-    const at = new Date(time.dateTime);
-    const text = local
-      ? at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })
-      : at.toISOString().slice(0, 19).replace("T", " ") + " UTC";
-    if (time.classList.contains("at")) time.textContent = text;
-    else time.title = text;
+  const clock = chosenClock();
+  for (const text of document.querySelectorAll(".at")) {
+    const time = text.closest("time");
+    text.textContent = writeTime(new Date(time.dateTime), clock, time.closest("[data-zone]")?.dataset.zone);
   }
   const button = document.getElementById("zone");
-  if (button) button.textContent = local ? "Times: yours" : "Times: UTC";
+  if (button) button.textContent = `Times: ${CLOCKS.get(clock)}`;
 }
 
 function addZoneSwitch() {
@@ -24,17 +41,31 @@ function addZoneSwitch() {
   button.id = "zone";
   button.type = "button";
   button.addEventListener("click", () => {
-    localStorage.setItem("zone", localStorage.getItem("zone") === "local" ? "utc" : "local");
+    const clocks = [...CLOCKS.keys()];
+    localStorage.setItem("zone", clocks[(clocks.indexOf(chosenClock()) + 1) % clocks.length]);
     showTimes();
   });
   document.querySelector(".top").append(button);
 }
 
-// A page that a person works in is not replaced under the pointer.
+// A page that a person works in is not replaced.
 function isInUse() {
   const active = document.activeElement;
   const writes = active && active.closest("main") && active.matches("input, textarea, select");
   return writes || document.querySelector("details.action[open]") || document.querySelector("dialog[open]") || !getSelection().isCollapsed;
+}
+
+// Whether this page would move the row under the pointer, since other rows come or go above it, or would take away the button under the
+// pointer that shows it. A finger leaves its last row hovered: where people point with fingers, nothing is held back.
+function movesUnderPointer(fresh) {
+  if (!matchMedia("(hover: hover)").matches) return false;
+  if (document.querySelector("#live button:hover")) return true;
+  const row = document.querySelector("tbody tr[id]:hover");
+  if (!row) return false;
+  const names = (root) => [...root.querySelectorAll("tbody tr[id]")].map((it) => it.id);
+  const shown = names(document);
+  const count = shown.indexOf(row.id) + 1;
+  return shown.slice(0, count).join() !== names(fresh).slice(0, count).join();
 }
 
 // At least this long between two fetches of a page, and after one that failed, in milliseconds. As long as the server takes between two
@@ -71,7 +102,7 @@ async function refresh() {
 
 function show(page) {
   const fresh = page.getElementById("main");
-  if (isNewVersion(page) && !isInUse()) location.reload();
+  if (isNewVersion(page) && !isInUse() && !(fresh && movesUnderPointer(fresh))) location.reload();
   else if (fresh) apply(fresh);
 }
 
@@ -81,24 +112,42 @@ function isNewVersion(page) {
   return files(page).join() !== files(document).join();
 }
 
-// Says something above the page; what is said again takes its place.
+// Shows a message or a button above the page, in the place of the one before.
 function say(...content) {
-  live.replaceChildren(...content);
+  const box = document.createElement("span");
+  box.append(...content);
+  live.replaceChildren(box);
   live.hidden = content.length === 0;
 }
 
+// The page that is held back, and whether only a pointer holds it back.
 let pending = null;
+let waitsForPointer = false;
+
+// One button for all changes that come meanwhile: another one in its place would lose a click under way.
+const showPending = document.createElement("button");
+showPending.type = "button";
+showPending.addEventListener("click", () => { if (pending) replace(pending); });
 
 function apply(fresh) {
-  if (!isInUse()) { replace(fresh); return; }
+  const inUse = isInUse();
+  if (!inUse && !movesUnderPointer(fresh)) { replace(fresh); return; }
   pending = fresh;
+  waitsForPointer = !inUse;
   const added = [...fresh.querySelectorAll("tbody tr[id]")].filter((row) => !document.getElementById(row.id)).length;
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = added ? `${added} new: show` : "This page has changed: show";
-  button.addEventListener("click", () => { if (pending) replace(pending); });
-  say(button);
+  const text = added ? `${added} new: show` : "This page has changed: show";
+  if (showPending.textContent !== text) showPending.textContent = text;
+  if (!showPending.isConnected) say(showPending);
 }
+
+// The pointer has come to something else, perhaps away from the rows.
+function applyPending() {
+  if (pending && waitsForPointer) apply(pending);
+}
+
+document.addEventListener("mouseover", applyPending);
+// Until this event is over, the row may still count as hovered.
+document.documentElement.addEventListener("mouseleave", () => setTimeout(applyPending));
 
 function replace(fresh) {
   pending = null;

@@ -75,6 +75,9 @@ pub struct Execution {
     /// Where it came from, for its traces; no document has it.
     #[serde(skip)]
     pub traceparent: Option<String>,
+    /// Its job's time zone, for times by the job's clock; no document has it.
+    #[serde(skip)]
+    pub timezone: String,
 }
 
 impl Execution {

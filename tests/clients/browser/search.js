@@ -1,9 +1,10 @@
-// The ways around: the search from the keyboard, a command to the clipboard, and times by the clock of the person who looks.
+// The ways around: the search from the keyboard, a command to the clipboard, and times by UTC, by the clock of the person who looks and by
+// that of the job, 45 minutes beside UTC.
 //
-//   search.js ADDRESS JOB FAILED WORDS
+//   search.js ADDRESS JOB FAILED WORDS ZONE
 "use strict";
 
-const { run, open, check, assert } = require("./browser");
+const { run, open, check, fits, assert } = require("./browser");
 
 // Half an hour beside UTC.
 const INDIA = { timezoneId: "Asia/Kolkata", locale: "en-GB", permissions: ["clipboard-read", "clipboard-write"] };
@@ -30,31 +31,41 @@ async function copy(page) {
   assert(pasted === command.trim(), `the clipboard has “${pasted}” instead of “${command}”`);
 }
 
-async function switchZone(page) {
-  const time = page.locator("time.at").first();
-  const minutes = async () => {
+// Of each kind of time one that the page shows, its text and its minutes.
+async function shownTimes(page) {
+  const kinds = [page.locator("time.at").first(), page.locator("td time .at").first()];
+  return Promise.all(kinds.map(async (time) => {
+    await time.waitFor();
     const text = await time.textContent();
     return { text, minutes: Number(text.match(/:(\d\d):\d\d/)[1]) };
-  };
-  const utc = await minutes();
-  assert(utc.text.endsWith("UTC"), `a time is ${utc.text} at first`);
-  await page.getByRole("button", { name: "Times: UTC" }).click();
-  await page.getByRole("button", { name: "Times: yours" }).waitFor();
-  const checkLocal = async () => {
-    const local = await minutes();
-    assert(!local.text.includes("UTC") && local.minutes === (utc.minutes + 30) % 60, `${utc.text} became ${local.text}`);
-  };
-  await checkLocal();
-  // It is remembered.
-  await page.reload();
-  await page.getByRole("button", { name: "Times: yours" }).waitFor();
-  await checkLocal();
-  await page.getByRole("button", { name: "Times: yours" }).click();
-  await page.getByRole("button", { name: "Times: UTC" }).waitFor();
-  assert((await minutes()).text === utc.text, "the times do not go back to UTC");
+  }));
 }
 
-run(async ({ browser, address, arguments: [job, failed, words] }) => {
+// Presses the switch, and checks that all times follow, now and after a reload.
+async function press(page, before, after, isRight) {
+  const utc = await shownTimes(page);
+  await page.getByRole("button", { name: `Times: ${before}`, exact: true }).click();
+  const follow = async () => {
+    await page.getByRole("button", { name: `Times: ${after}`, exact: true }).waitFor();
+    const times = await shownTimes(page);
+    times.forEach((time, index) => assert(isRight(time, index), `${utc[index].text} became ${time.text} of ${after}`));
+    await fits(page);
+  };
+  await follow();
+  await page.reload();
+  await follow();
+}
+
+async function switchZone(page, zone) {
+  const utc = await shownTimes(page);
+  for (const { text } of utc) assert(text.endsWith(" UTC"), `a time is ${text} at first`);
+  const isBeside = (time, index, minutes) => time.minutes === (utc[index].minutes + minutes) % 60 && !time.text.includes("UTC");
+  await press(page, "UTC", "yours", (time, index) => isBeside(time, index, 30) && !time.text.includes(zone));
+  await press(page, "yours", "the job’s", (time, index) => isBeside(time, index, 45) && time.text.endsWith(` ${zone}`));
+  await press(page, "the job’s", "UTC", (time, index) => time.text === utc[index].text);
+}
+
+run(async ({ browser, address, arguments: [job, failed, words, zone] }) => {
   const page = await open(browser, { context: INDIA });
   await page.goto(address);
   await search(page, job);
@@ -73,6 +84,6 @@ run(async ({ browser, address, arguments: [job, failed, words] }) => {
   await page.getByRole("region", { name: /^Failed executions/ }).getByRole("link", { name: words }).click();
   await page.waitForURL(`${address}/failed/${failed}`);
 
-  await switchZone(page);
+  await switchZone(page, zone);
   await copy(page);
 });

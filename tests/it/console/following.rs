@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use sexton_model::access::Role;
 use tokio::time::timeout;
 
+use super::play::Play;
 use super::story;
 use crate::api::Fixture;
 
@@ -26,6 +27,18 @@ async fn a_new_version_of_the_server_reloads_a_page_unless_somebody_works_in_it(
     let f = Fixture::with_local_role(Some(Role::Operator)).await;
     let id = f.console.failed().await;
     story("version.js", &[&f.site(), &format!("/failed/{id}")]).await;
+}
+
+#[tokio::test]
+async fn new_rows_move_no_row_under_a_pointer_until_it_leaves_or_wants_them() {
+    let f = Fixture::with_local_role(Some(Role::Viewer)).await;
+    let id = f.console.failed().await.to_string();
+    let Some(mut play) = Play::start("pointer.js", &[&f.site(), &id]).await else { return };
+    for line in ["aims", "aims again", "aims at the oldest"] {
+        play.expect(line).await;
+        f.console.failed().await;
+    }
+    play.end().await;
 }
 
 /// As after a change that all open pages see at the same time.

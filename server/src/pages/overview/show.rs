@@ -38,6 +38,8 @@ pub(super) struct OverviewQuery {}
 struct NextFiring {
     job: String,
     at: DateTime<Utc>,
+    /// The job's zone.
+    zone: &'static str,
 }
 
 #[derive(Debug, Template)]
@@ -124,7 +126,10 @@ async fn next_firings(
 ) -> Result<Vec<NextFiring>, OperationError> {
     let found = load_candidates(store, &[], None, NEXT_FIRINGS).await?;
     let firings = soonest(&found.jobs, None, NEXT_FIRINGS, now);
-    let next =
-        firings.iter().map(|firing| NextFiring { job: firing.job.row.name.clone(), at: firing.at });
+    let next = firings.iter().map(|firing| NextFiring {
+        job: firing.job.row.name.clone(),
+        at: firing.at,
+        zone: firing.job.spec.timezone.name(),
+    });
     Ok(next.collect())
 }

@@ -177,7 +177,7 @@ impl Frame {
     }
 }
 
-/// An instant, as `<time>`.
+/// An instant, as `<time>`. What has the class `at` is written anew by the script, by the clock that a person has chosen.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pages) struct Time {
     at: DateTime<Utc>,
@@ -194,7 +194,7 @@ impl fmt::Display for Time {
         match self.now {
             Some(now) => write!(
                 f,
-                r#"<time datetime="{exact}" title="{absolute}">{}</time>"#,
+                r#"<time datetime="{exact}">{} <span class="at">{absolute}</span></time>"#,
                 text::ago(self.at, now)
             ),
             None => write!(f, r#"<time datetime="{exact}" class="at">{absolute}</time>"#),

@@ -6,7 +6,7 @@ SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execut
        e.max_crashes,
        e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
        e.error_class, e.error_message, e.fingerprint, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
-       e.waits, e.admitted_at, e.replaced_by, e.flow_id, e.traceparent,
+       e.waits, e.admitted_at, e.replaced_by, e.flow_id, e.traceparent, j.timezone,
        (SELECT a.progress FROM sexton.attempts a WHERE e.state = 'running' AND a.execution_id = e.id
            AND a.number = e.attempt) AS progress,
        (SELECT CASE WHEN e.state = 'running' THEN count(*) FILTER (WHERE a.number <> e.attempt) + 1
