@@ -19,13 +19,15 @@ const SILENT: [(&str, &str); 9] = [
     ("POST /me/password", "a token has no password"),
     ("POST /session", "a log-in comes without a token, and its entry names the account"),
 ];
-/// Stands for a scheduler that sends tests of channels; a parked notification, a silent worker and a lock.
-const WITHOUT_PROCESSES: &str = "
+/// Stands for a scheduler that sends tests of channels.
+pub(super) const SENT_AT_ONCE: &str = "
     CREATE FUNCTION public.sent() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN NEW.state := 'sent'; NEW.finished_at := now(); RETURN NEW; END $$;
+    CREATE TRIGGER sent BEFORE INSERT ON sexton.notifications FOR EACH ROW EXECUTE FUNCTION public.sent()";
+/// A parked notification, a silent worker and a lock.
+const WITHOUT_PROCESSES: &str = "
     INSERT INTO sexton.notifications (id, channel, kind, detail, created_at, due_at, state, finished_at)
         VALUES (gen_random_uuid(), 'ops', 'test', 'a test', now(), now(), 'parked', now());
-    CREATE TRIGGER sent BEFORE INSERT ON sexton.notifications FOR EACH ROW EXECUTE FUNCTION public.sent();
     INSERT INTO sexton.instances (id, kind, name, pid, started_at, heartbeat_at, version, ready)
         VALUES (gen_random_uuid(), 'worker', 'w9', 1, now() - interval '1 day', now() - interval '2 hours', '0.0.9', true);
     INSERT INTO sexton.lock_rows (name, locked_by, locked_at, lock_until)
@@ -256,6 +258,7 @@ async fn approvals(walk: &mut Walk) {
 async fn each_route_that_changes_something_writes_an_entry_with_the_name_of_its_token() {
     let mut walk = Walk::new().await;
     walk.execute(WITHOUT_PROCESSES).await;
+    walk.execute(SENT_AT_ONCE).await;
     jobs(&mut walk).await;
     failures(&mut walk).await;
     previews(&mut walk).await;

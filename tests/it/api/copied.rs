@@ -16,7 +16,7 @@ use crate::console::fixture::arrange;
 use crate::console::routes::routes;
 
 /// Forms that only a browser needs: the command line and programs log in otherwise, and the first account is made by `accounts create`.
-const OF_BROWSERS: [&str; 3] = ["/log-in", "/log-out", "/set-up"];
+pub(super) const OF_BROWSERS: [&str; 3] = ["/log-in", "/log-out", "/set-up"];
 /// Prints the arguments of the command that it stands for.
 const PRINT: &str = "() { printf '%s\\0' \"$@\"; }; ";
 const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/templates");

@@ -27,6 +27,7 @@ mod lock_keys;
 mod oidc;
 mod operations;
 mod page_actions;
+mod page_forms;
 mod platform;
 mod previews;
 mod problems;

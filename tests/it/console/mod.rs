@@ -11,7 +11,7 @@ mod office;
 mod people;
 mod play;
 mod proxies;
-mod roles;
+pub(crate) mod roles;
 mod settings;
 mod slow_phone;
 mod stories;

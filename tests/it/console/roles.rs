@@ -53,6 +53,11 @@ pub(super) fn role_for_reading(route: &str) -> Option<Role> {
     needed(&READING, route)
 }
 
+/// Returns the role that a form needs, as [`role_for_reading`].
+pub(crate) fn role_for_sending(route: &str) -> Option<Role> {
+    needed(&SENDING, route)
+}
+
 /// Fails for a route that is only in the table or only in the source.
 fn compare(table: &[(Option<Role>, &str)], method: &str) {
     let listed: BTreeSet<&str> =

@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use super::others::failed_mail;
 use super::{count, restricted};
 use crate::api::Fixture;
+use crate::api::copied::OF_BROWSERS;
 use crate::console::fixture::arrange;
 use crate::console::routes::routes;
-
-/// Forms of people who are no callers yet, or no more.
-const BEFORE_A_CALL: [&str; 3] = ["/log-in", "/log-out", "/set-up"];
 
 /// The forms that pages accept, and those that only admins may send left out.
 fn forms() -> Vec<String> {
     let mut found = routes("post");
-    found.retain(|path| !path.starts_with("/settings/") && !BEFORE_A_CALL.contains(&&**path));
+    found.retain(|path| !path.starts_with("/settings/") && !OF_BROWSERS.contains(&&**path));
     found
 }
 
