@@ -13,6 +13,8 @@ const COLOURS = ["color-contrast"];
 
 // Writes a text into a field, sends the form, and waits for the page that answers.
 async function send(page, field, text) {
+  // What is folded cannot be written into.
+  await page.locator(`#${field}`).evaluate((it) => it.closest("details")?.setAttribute("open", ""));
   await page.locator(`#${field}`).fill(text);
   const [answer] = await Promise.all([
     page.waitForResponse((it) => it.request().isNavigationRequest() && it.request().method() === "POST"),

@@ -1,6 +1,6 @@
 //! A platform with rows of every kind that pages show, and the addresses of the pages about them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sexton_model::access::Role;
 use sqlx::{Postgres, Transaction};
 
@@ -9,6 +9,9 @@ use crate::api::Fixture;
 
 /// The longest name that a job can have, in bytes.
 const MAX_NAME_BYTES: usize = 200;
+
+/// The characters of an error that fill many lines of a phone.
+const ERROR_CHARACTERS: usize = 2_000;
 
 /// Routes that answer with no page, or lead to another site.
 pub(super) const NO_PAGES: [&str; 5] =
@@ -25,6 +28,7 @@ const PAGES: &str = "
     /jobs /jobs?deleted=true
     /jobs:trigger /jobs:trigger?key=console-1
     /jobs:trigger /jobs:trigger?contains=nothing&key=console-1
+    /jobs:trigger /jobs:trigger?contains=shop.&key=console-2 200 reason evening
     /jobs/{name} /jobs/shop.charge
     /jobs/{name} /jobs/shop.mail
     /jobs/{name} /jobs/billing.invoices
@@ -39,6 +43,7 @@ const PAGES: &str = "
     /executions /executions
     /executions/{id} /executions/<failed>
     /executions/{id} /executions/<running>
+    /executions/{id} /executions/<long_failed>
     /executions/bulk /executions/bulk?kind=cancel
     /executions/bulk /executions/bulk?kind=cancel 400 rate often
     /failed /failed
@@ -48,10 +53,13 @@ const PAGES: &str = "
     /failed/bulk /failed/bulk?kind=requeue 400 rate often
     /failed/groups /failed/groups
     /failed/groups/{fingerprint} /failed/groups/<group>
+    /failed/groups/{fingerprint} /failed/groups/<long_group>
     /failed/{id} /failed/<failed>
     /failed/{id} /failed/<discarded>
+    /failed/{id} /failed/<long_failed>
     /failed/{id}/edit /failed/<failed>/edit
     /failed/{id}/edit /failed/<failed>/edit 400 params {
+    /failed/{id}/edit /failed/<long_failed>/edit
     /bulks /bulks
     /bulks/{id} /bulks/1
     /bulks/{id} /bulks/2
@@ -59,6 +67,7 @@ const PAGES: &str = "
     /approvals/{id} /approvals/1
     /incidents /incidents
     /incidents/{id} /incidents/<incident>
+    /incidents/{id} /incidents/<long_incident>
     /monitors /monitors
     /checks /checks
     /checks/{name} /checks/backup
@@ -74,7 +83,9 @@ const PAGES: &str = "
     /me /me
     /settings /settings
     /settings/accounts /settings/accounts?all=true
+    /settings/accounts /settings/accounts 200 name zoe
     /settings/tokens /settings/tokens
+    /settings/tokens /settings/tokens 200 name deploy
     /log-in /log-in
     /set-up /set-up 404";
 
@@ -126,6 +137,7 @@ impl Rows {
         let proposed = f.console.failed().await.to_string();
         run(&["failed", "requeue", &selected, "--rate", "1/h", "--detach", "--yes"]).await;
         let mut values = arrange(&f).await;
+        values.extend(fail_long(&f, &long).await);
         let running = f.console.trigger("shop.charge").await;
         f.console.open(running, 1).await;
         execute(&f, MORE_ROWS).await;
@@ -133,8 +145,6 @@ impl Rows {
         f.console.run(&["failed", "discard", &proposed, "--yes", "--reason", "x"]).await.expect(11);
         f.account("ann", "viewer").await;
         f.token("ci", "operator").await;
-        let groups = f.console.json(&["groups", "list"]).await;
-        let group = groups["items"][0]["fingerprint"].as_str().unwrap().to_owned();
         let pool = f.console.store().pool();
         let worker = "SELECT id::text FROM sexton.instances WHERE kind = 'worker'";
         let worker: String = sqlx::query_scalar(worker).fetch_one(pool).await.unwrap();
@@ -145,7 +155,6 @@ impl Rows {
             ("long", long),
             ("failed", failed),
             ("running", running),
-            ("group", group),
             ("worker", worker),
         ]);
         Self { f, values, _lock: lock }
@@ -168,6 +177,28 @@ impl Rows {
         };
         lines().map(|(route, address)| (route, filled(address))).collect()
     }
+}
+
+/// Fails an execution of the job with the longest name with a long error without a blank, and opens an incident of it.
+/// Returns the values of paths, and that of the group of the other failures.
+async fn fail_long(f: &Fixture, job: &str) -> Vec<(&'static str, String)> {
+    let failed = f.console.trigger(job).await;
+    let error = "x".repeat(ERROR_CHARACTERS);
+    f.console.fail(f.console.open(failed, 1).await, &error, None).await;
+    f.console.incident(job, "high", "open", 30).await;
+    let find = |items: &Value, value: &str, is_it: &dyn Fn(&Value) -> bool| {
+        let found = items.as_array().unwrap().iter().find(|it| is_it(it));
+        found.unwrap_or_else(|| panic!("{items}"))[value].as_str().unwrap().to_owned()
+    };
+    let groups = f.console.items(&["groups", "list"]).await;
+    let is_long = |group: &Value| !group["pattern"].as_str().unwrap().contains("card declined");
+    let incidents = f.console.items(&["incidents", "list"]).await;
+    vec![
+        ("group", find(&groups, "fingerprint", &|it| !is_long(it))),
+        ("long_group", find(&groups, "fingerprint", &is_long)),
+        ("long_incident", find(&incidents, "id", &|it| it["name"] == *job)),
+        ("long_failed", failed.to_string()),
+    ]
 }
 
 /// What no command makes without a scheduler, a worker or a channel that answers.
