@@ -1,4 +1,4 @@
-//! Ways around in the console, and groups of failures.
+//! Ways around in the console, groups of failures, and incidents.
 
 use sexton_model::access::Role;
 
@@ -22,4 +22,15 @@ async fn the_search_the_clipboard_and_the_zone_work_from_everywhere() {
     let change = "UPDATE sexton.jobs SET timezone = $1 WHERE name = 'shop.charge'";
     sqlx::query(change).bind(zone).execute(f.console.store().pool()).await.unwrap();
     story("search.js", &[&f.site(), "shop.charge", &id, "card declined", zone]).await;
+}
+
+#[tokio::test]
+async fn an_incident_is_acknowledged_silenced_for_a_while_and_resolved() {
+    let f = Fixture::with_local_role(Some(Role::Operator)).await;
+    f.console.incident("shop.charge", "high", "open", 60).await;
+    let done = story("incident.js", &[&f.site(), "shop.charge"]).await;
+    if done.is_some() {
+        let incidents = f.console.items(&["incidents", "list", "--all"]).await;
+        assert_eq!(incidents[0]["state"], "resolved", "{incidents}");
+    }
 }
