@@ -12,6 +12,7 @@ use url::form_urlencoded::byte_serialize;
 
 use super::Fixture;
 use super::approvals::{discard, people, rule};
+use super::described::is_path;
 use crate::console::fixture::arrange;
 use crate::console::routes::routes;
 
@@ -77,16 +78,6 @@ async fn read_request(text: &str) -> Request {
     let path = url.strip_prefix("https://sexton.example").unwrap_or_else(|| panic!("{text}"));
     let body = after("-d").map(|body| serde_json::from_str(&body).unwrap());
     Request { method: after("-X").unwrap().to_lowercase(), path: path.to_owned(), body }
-}
-
-/// Whether a path of the description, as in `/jobs/{name}`, is that of a request.
-fn is_path(template: &str, path: &str) -> bool {
-    let (template, path) = (template.split('/'), path.split('/'));
-    let is_segment = |(described, sent): (&str, &str)| {
-        let is_parameter = described.starts_with('{') && described.ends_with('}');
-        described == sent || (is_parameter && !sent.is_empty())
-    };
-    template.clone().count() == path.clone().count() && template.zip(path).all(is_segment)
 }
 
 /// The schema behind references, and behind a field that may be `null`.

@@ -3,6 +3,7 @@
 mod access;
 mod accounts;
 mod alerts;
+mod answers;
 mod approvals;
 mod approved;
 mod audit;
@@ -11,6 +12,7 @@ mod base_path;
 mod bulks;
 mod checks;
 mod copied;
+mod described;
 mod description;
 mod edits;
 mod ended_requests;
@@ -200,10 +202,6 @@ impl Fixture {
         format!("http://{}{}", self.address, self.backend.base_path())
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("http://{}/api/v1{path}", self.address)
-    }
-
     /// Creates a token with the command line, and returns its text.
     pub(crate) async fn token(&self, name: &str, role: &str) -> String {
         let created = self.console.json(&["tokens", "create", name, "--role", role]).await;
@@ -215,6 +213,7 @@ impl Fixture {
         self.send_to(method, &format!("/api/v1{path}"), headers, body).await
     }
 
+    /// Sends a request, and compares an answer of the API with its description.
     pub(crate) async fn send_to(
         &self,
         method: &str,
@@ -222,7 +221,10 @@ impl Fixture {
         headers: &[&str],
         body: &str,
     ) -> Answer {
-        send_to_address(&self.address.to_string(), method, path, headers, body).await
+        let answer = send_to_address(&self.address.to_string(), method, path, headers, body).await;
+        let base_path = self.backend.base_path();
+        described::check(method, path.strip_prefix(&*base_path).unwrap_or(path), &answer);
+        answer
     }
 
     /// Sends a request with a token, and JSON unless `body` is empty.

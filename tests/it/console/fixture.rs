@@ -110,8 +110,8 @@ pub(super) fn empty_pages() -> Vec<String> {
 }
 
 /// A platform with rows of every kind that pages show.
-pub(super) struct Rows {
-    pub(super) f: Fixture,
+pub(crate) struct Rows {
+    pub(crate) f: Fixture,
     /// What stands for words in [`PAGES`].
     values: Vec<(&'static str, String)>,
     /// An advisory lock, for the page of locks.
@@ -120,7 +120,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Arranges them; requests of this machine have a role, or need a token.
-    pub(super) async fn new(local_role: Option<Role>) -> Self {
+    pub(crate) async fn new(local_role: Option<Role>) -> Self {
         let f = Fixture::with_local_role(local_role).await;
         let run = async |command: &[&str]| f.console.run(command).await.expect(0).text();
         let long = format!("shop.{}", "x".repeat(MAX_NAME_BYTES - "shop.".len()));
@@ -166,16 +166,20 @@ impl Rows {
         &found.unwrap_or_else(|| panic!("no {name} is arranged")).1
     }
 
-    /// Returns the addresses of all pages, each behind its route, with what may stand behind an address.
-    pub(super) fn pages(&self) -> Vec<(&'static str, String)> {
-        let filled = |address: &str| match address.split_once('<') {
+    /// Returns the address with the value for which a word in it stands.
+    pub(crate) fn filled(&self, address: &str) -> String {
+        match address.split_once('<') {
             None => address.to_owned(),
             Some((before, rest)) => {
                 let (word, behind) = rest.split_once('>').unwrap();
                 format!("{before}{}{behind}", self.value(word))
             }
-        };
-        lines().map(|(route, address)| (route, filled(address))).collect()
+        }
+    }
+
+    /// Returns the addresses of all pages, each behind its route, with what may stand behind an address.
+    pub(super) fn pages(&self) -> Vec<(&'static str, String)> {
+        lines().map(|(route, address)| (route, self.filled(address))).collect()
     }
 }
 
