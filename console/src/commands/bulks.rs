@@ -1,5 +1,6 @@
 //! `sexton bulks`: follows and stops bulk operations.
 
+mod items;
 mod request;
 mod watch;
 
@@ -20,6 +21,7 @@ use crate::options::{PageOptions, render_next};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, line, precise};
 
+pub use items::ListItems;
 pub use request::BulkOptions;
 pub(super) use request::request_bulk;
 use request::verify_until_interrupted;
@@ -39,6 +41,8 @@ pub enum BulksCommand {
     List(List),
     /// Show a bulk, and the executions that it did not act on
     Show(Reference),
+    /// List a bulk's items, with what has become of their executions
+    Items(ListItems),
     /// Watch a bulk until it ends
     Watch(Reference),
     /// Run a verify command for the executions that wait for an answer, and watch the bulk
@@ -120,6 +124,7 @@ pub async fn run(command: &BulksCommand, session: &Session) -> Result<(), Failur
     match command {
         BulksCommand::List(arguments) => list(arguments, session).await,
         BulksCommand::Show(reference) => show(reference.id, session).await,
+        BulksCommand::Items(arguments) => items::list(arguments, session).await,
         BulksCommand::Watch(reference) => {
             let store = session.store().await?;
             follow(&store, reference.id, false, session).await

@@ -148,6 +148,7 @@ fn register<R: Registry>() -> R {
         .routes(routes!(bulk_requests::preview))
         .routes(routes!(bulk_requests::restore))
         .routes(routes!(bulks::show))
+        .routes(routes!(bulks::items))
         .routes(routes!(bulks::stop))
         .routes(routes!(bulks::resume))
         .routes(routes!(approvals::list))

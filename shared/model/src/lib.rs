@@ -12,6 +12,7 @@ pub mod alerts_file;
 pub mod approval;
 pub mod audit_chain;
 pub mod bulk;
+pub mod bulk_item;
 pub mod channel;
 pub mod check;
 pub mod checks_file;

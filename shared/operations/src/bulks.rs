@@ -7,6 +7,7 @@
 
 pub mod blocked_questions;
 pub mod control;
+pub mod items;
 pub mod options;
 pub mod request;
 pub mod ruled;

@@ -44,6 +44,8 @@ pub enum PagedList {
     NewestGroups,
     /// Bulks, the newest first.
     Bulks,
+    /// Items of a bulk, in its order.
+    BulkItems,
     /// Requests for approval, the newest first.
     Approvals,
     /// Unknown messages, the oldest first.
@@ -79,6 +81,7 @@ impl PagedList {
             Self::LatestGroups => "gl",
             Self::NewestGroups => "gn",
             Self::Bulks => "b",
+            Self::BulkItems => "bi",
             Self::Approvals => "v",
             Self::UnknownMessages => "u",
             Self::Actions => "a",

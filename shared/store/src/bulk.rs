@@ -22,6 +22,7 @@ mod command_answer;
 mod control;
 mod create;
 mod execute;
+mod item_page;
 mod items;
 mod later_success;
 mod prepare;
@@ -44,6 +45,7 @@ pub use create::{
     BulkSelector, NewBulk, VERIFY_BY_COMMAND, VERIFY_BY_NOBODY, VERIFY_BY_TASK, create, create_with,
 };
 pub use execute::{ExecutedBatch, execute_batch};
+pub use item_page::{ItemPage, ListedItem, MAX_WALKED_ITEMS, page_of_items};
 pub use items::{Item, list_items};
 pub use prepare::{Prepared, prepare};
 pub use preview::{

@@ -9,6 +9,7 @@ mod approved;
 mod audit;
 mod audited;
 mod base_path;
+mod bulk_items;
 mod bulks;
 mod checks;
 mod copied;

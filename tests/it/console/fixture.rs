@@ -63,6 +63,7 @@ const PAGES: &str = "
     /bulks /bulks
     /bulks/{id} /bulks/1
     /bulks/{id} /bulks/2
+    /bulks/{id} /bulks/1?state=waiting
     /approvals /approvals
     /approvals/{id} /approvals/1
     /incidents /incidents

@@ -4,6 +4,7 @@ mod abandoned;
 mod activity_plans;
 mod attempt_rows;
 mod audit_plans;
+mod bulk_plans;
 mod dedicated_connection;
 mod exclusive;
 mod expectations;

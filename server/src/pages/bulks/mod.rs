@@ -2,6 +2,7 @@
 
 mod actions;
 mod form;
+mod items;
 mod list;
 mod request;
 mod show;
