@@ -39,9 +39,8 @@ fn behind_text(json: &[u8]) -> &[u8] {
     let mut left = json;
     loop {
         left = match left {
-            [b'\\', _, behind @ ..] => behind,
             [b'"', behind @ ..] => return behind,
-            [_, behind @ ..] => behind,
+            [b'\\', _, behind @ ..] | [_, behind @ ..] => behind,
             [] => return left,
         };
     }

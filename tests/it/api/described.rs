@@ -1,9 +1,11 @@
 //! Compares answers with the committed description of the API.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::LazyLock;
 
-use boon::{Compiler, Draft, SchemaIndex, Schemas};
+use boon::{Compiler, Draft, Format, SchemaIndex, Schemas};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -68,6 +70,17 @@ pub(super) fn is_path(template: &str, path: &str) -> bool {
     template.clone().count() == path.clone().count() && template.zip(path).all(is_segment)
 }
 
+/// Instants are those of RFC 3339, and behind the year 9999 those with a sign and more digits of ISO 8601.
+fn check_instant(value: &Value) -> Result<(), Box<dyn Error>> {
+    let Some(text) = value.as_str() else { return Ok(()) };
+    if text.starts_with('+') {
+        text.parse::<DateTime<Utc>>()?;
+    } else {
+        DateTime::parse_from_rfc3339(text)?;
+    }
+    Ok(())
+}
+
 impl Description {
     fn parse(text: &str) -> Self {
         // A place that JSON Schema knows, so that each schema is itself checked only once.
@@ -77,13 +90,14 @@ impl Description {
         let mut compiler = Compiler::new();
         compiler.set_default_draft(Draft::V2020_12);
         compiler.enable_format_assertions();
+        compiler.register_format(Format { name: "date-time", func: check_instant });
         compiler.add_resource(SCHEMAS_URL, json!({"$defs": definitions})).unwrap();
         let mut schemas = Schemas::new();
         let mut indexes = HashMap::new();
         for name in definitions.as_object().unwrap().keys() {
             let reference = format!("#/$defs/{name}");
-            let compiled = compiler.compile(&format!("{SCHEMAS_URL}{reference}"), &mut schemas);
-            let index = compiled.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            let schema = compiler.compile(&format!("{SCHEMAS_URL}{reference}"), &mut schemas);
+            let index = schema.unwrap_or_else(|error| panic!("{name}: {error:#}"));
             indexes.insert(reference, index);
         }
         let problem = json!({"application/problem+json": {"schema": {"$ref": "#/$defs/Problem"}}});

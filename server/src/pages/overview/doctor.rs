@@ -33,13 +33,8 @@ pub(super) struct TextPart<'a> {
 impl Examination {
     /// Makes it of what is known at `now`, by the database's clock.
     pub(super) fn new(latest: Latest<DoctorReport>, now: DateTime<Utc>) -> Self {
-        let nothing = Self {
-            at: None,
-            failure: None,
-            findings: Vec::new(),
-            more: 0,
-            broker_examined: false,
-        };
+        let nothing =
+            Self { at: None, failure: None, findings: Vec::new(), more: 0, broker_examined: false };
         match latest {
             Latest::Made { answer, age } => {
                 let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::zero());

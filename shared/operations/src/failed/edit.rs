@@ -185,10 +185,10 @@ impl<'a> EditTarget<'a> {
 ///
 /// [`InvalidRequest`] with the place.
 pub fn read_params(text: &str) -> Result<Value, InvalidRequest> {
-    let invalid = |problem: String| {
-        InvalidRequest::Other(format!("the params {problem}; nothing was done"))
-    };
-    exact_integers::check(text.as_bytes()).map_err(|error| invalid(format!("are not exact: {error}")))?;
+    let invalid =
+        |problem: String| InvalidRequest::Other(format!("the params {problem}; nothing was done"));
+    exact_integers::check(text.as_bytes())
+        .map_err(|error| invalid(format!("are not exact: {error}")))?;
     let params: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| invalid(format!("are no JSON object: {error}")))?;
     check(&params).map_err(|error| invalid(error.to_string()))?;

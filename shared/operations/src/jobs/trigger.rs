@@ -168,7 +168,14 @@ mod tests {
     fn params_are_an_object_that_can_be_stored() {
         assert_eq!(read_params(None).unwrap(), Map::new());
         assert_eq!(read_params(Some(r#"{"a": {"b": 1}}"#)).unwrap()["a"]["b"], 1);
-        for text in ["", "[1]", "{", r#"{"a": "\u0000"}"#, r#"{"a": [{"\u0000": 1}]}"#, r#"{"a": 18446744073709551616}"#] {
+        for text in [
+            "",
+            "[1]",
+            "{",
+            r#"{"a": "\u0000"}"#,
+            r#"{"a": [{"\u0000": 1}]}"#,
+            r#"{"a": 18446744073709551616}"#,
+        ] {
             assert!(matches!(read_params(Some(text)), Err(InvalidRequest::Field { .. })), "{text}");
         }
     }

@@ -238,40 +238,37 @@ pub async fn any_job_has_verify_task(store: &Store) -> Result<bool, StoreError> 
 }
 
 async fn count_page(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
-    count_jobs(store, ids, counts).await?;
-    counts.later.count(store, ids).await
+    let may_share_keys = count_jobs(store, ids, counts).await?;
+    if may_share_keys { counts.later.count(store, ids).await } else { Ok(0) }
 }
 
-async fn count_jobs(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<(), StoreError> {
+/// Counts these executions, in one walk through them. Returns whether the template of a job lets two of its executions have one key.
+async fn count_jobs(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<bool, StoreError> {
     let rows = sqlx::query!(
         r#"-- preview_page
-        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
+        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, e.fingerprint, count(*) AS "count!",
                count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!",
-               count(*) FILTER (WHERE e.state = 'running') AS "running!"
+               count(*) FILTER (WHERE e.state = 'running') AS "running!",
+               coalesce(bool_or(j.idempotency_template NOT LIKE '%{execution\_key}%'), false) AS "may_share_keys!"
         FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
-        GROUP BY 1, 2"#,
+        GROUP BY 1, 2, 3"#,
         ids
     )
     .fetch_all(store.with_timeout())
     .await?;
+    let mut may_share_keys = false;
     for row in rows {
-        *counts.jobs.entry(row.job).or_default() += row.count as u64;
-        *counts.pools.entry(row.pool).or_default() += row.count as u64;
+        let count = row.count as u64;
+        *counts.jobs.entry(row.job).or_default() += count;
+        *counts.pools.entry(row.pool).or_default() += count;
+        if let Some(fingerprint) = row.fingerprint {
+            *counts.groups.entry(fingerprint).or_default() += count;
+        }
         counts.verified += row.verified as u64;
         counts.running += row.running as u64;
+        may_share_keys |= row.may_share_keys;
     }
-    let groups = sqlx::query!(
-        r#"-- preview_groups
-        SELECT fingerprint AS "fingerprint!", count(*) AS "count!" FROM sexton.executions
-        WHERE id = ANY ($1) AND fingerprint IS NOT NULL GROUP BY 1"#,
-        ids
-    )
-    .fetch_all(store.with_timeout())
-    .await?;
-    for row in groups {
-        *counts.groups.entry(row.fingerprint).or_default() += row.count as u64;
-    }
-    Ok(())
+    Ok(may_share_keys)
 }
 
 fn largest_groups(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {

@@ -17,16 +17,22 @@ async fn act_on_incident(walk: &mut Walk) {
     let silence = [("for", "90m"), BECAUSE];
     let because = [BECAUSE];
     let steps: [(&str, &[_], _, _, _); 4] = [
-        ("/incidents/{id}/acknowledge", &because, "acknowledged", "acknowledge", "acknowledged"),
+        (
+            "/incidents/{id}/acknowledge",
+            &because,
+            "acknowledged",
+            "acknowledge_incident",
+            "acknowledged",
+        ),
         (
             "/incidents/{id}/silence",
             &silence,
             "silenced",
-            "silence",
+            "silence_incident",
             "acknowledged silenced it's due",
         ),
-        ("/incidents/{id}/unsilence", &because, "unsilenced", "unsilence", "acknowledged"),
-        ("/incidents/{id}/resolve", &because, "resolved", "resolve", "resolved"),
+        ("/incidents/{id}/unsilence", &because, "unsilenced", "unsilence_incident", "acknowledged"),
+        ("/incidents/{id}/resolve", &because, "resolved", "resolve_incident", "resolved"),
     ];
     for (route, values, done, action, state) in steps {
         let outcome = format!("{page}?done={done}");

@@ -58,8 +58,7 @@ pub(super) async fn submit_all(walk: &mut Walk) {
         action: "pause",
     };
     walk.submit(pause).await;
-    let paused =
-        "SELECT coalesce(paused_by || ': ' || paused_why, 'active') FROM sexton.jobs WHERE name = 'shop.mail'";
+    let paused = "SELECT coalesce(paused_by || ': ' || paused_why, 'active') FROM sexton.jobs WHERE name = 'shop.mail'";
     assert_eq!(walk.text(paused).await, "token operator: it's due");
     let resume = Submission {
         route: "/jobs/{name}/resume",
