@@ -9,6 +9,8 @@ const { run, open, check, picture, assert } = require("./browser");
 run(async ({ browser, address }) => {
   const page = await open(browser);
   await page.goto(address);
+  // The page follows when the doctor has examined the platform.
+  await page.getByText(/Examined/).waitFor();
   await picture(page, "console-overview");
   await check(page);
   await page.locator("#tile-failed a").click();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tokio::sync::oneshot;
 
+use super::cluster::example;
 use super::observer::Observer;
 use super::output::{self, Tone};
 use super::scenarios::sexton;
@@ -16,6 +17,9 @@ const FAIL_TIME: Duration = Duration::from_secs(30);
 /// Lets one more task fail, mends its cause, and waits for Enter.
 pub(super) async fn stay(observer: &mut Observer<'_>) -> Result<()> {
     observer.allow(FAIL_TIME);
+    // The others are paused: this one shows what is ahead.
+    let nightly = example("demo/nightly.toml").canonicalize().context("find nightly.toml")?;
+    observer.cluster.platform.apply_file(&nightly).await?;
     let paper = observer.cluster.platform.folder().join("paper");
     std::fs::remove_file(&paper).with_context(|| format!("remove {}", paper.display()))?;
     let text = r#"{"document": "reminders"}"#;

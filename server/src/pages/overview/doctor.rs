@@ -1,11 +1,12 @@
 //! What the doctor has found, as far as the overview has room for it.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use sexton_model::lint::Severity;
 use sexton_operations::doctor::Finding;
 
 use crate::api::examination::{DoctorReport, Latest};
 
-/// Findings that the page shows, the worst first.
+/// Findings that the page shows, the worst first. Notes are only counted: nothing is wrong yet.
 const MAX_SHOWN: usize = 5;
 
 /// The doctor's last examination.
@@ -39,8 +40,10 @@ impl Examination {
             Latest::Made { answer, age } => {
                 let age = TimeDelta::from_std(age).unwrap_or(TimeDelta::zero());
                 let DoctorReport { mut findings, broker_examined, .. } = answer;
-                let more = findings.len().saturating_sub(MAX_SHOWN);
+                let found = findings.len();
+                findings.retain(|finding| finding.severity != Severity::Note);
                 findings.truncate(MAX_SHOWN);
+                let more = found - findings.len();
                 Self { at: Some(now - age), failure: None, findings, more, broker_examined }
             }
             Latest::Failed(reason) => Self { failure: Some(reason), ..nothing },
@@ -60,7 +63,6 @@ pub(super) fn parts(text: &str) -> Vec<TextPart<'_>> {
 mod tests {
     use std::time::Duration;
 
-    use sexton_model::lint::Severity;
     use sexton_operations::doctor::Code;
 
     use super::*;
@@ -93,6 +95,10 @@ mod tests {
             assert_eq!(examination.at, Some(now - TimeDelta::seconds(40)));
             assert!(examination.broker_examined && examination.failure.is_none());
         }
+        let mut answer = report(3, now);
+        answer.findings[2].severity = Severity::Note;
+        let noted = Examination::new(Latest::Made { answer, age: Duration::ZERO }, now);
+        assert_eq!((noted.findings.len(), noted.more), (2, 1));
         let failed = Examination::new(Latest::Failed("no".to_owned()), now);
         assert_eq!((failed.at, failed.failure.as_deref()), (None, Some("no")));
         let pending = Examination::new(Latest::Pending, now);
