@@ -10,7 +10,7 @@ run(async ({ browser, address }) => {
   const page = await open(browser);
   await page.goto(address);
   // The page follows when the doctor has examined the platform.
-  await page.getByText(/Examined/).waitFor();
+  await page.getByText(/Examined/).waitFor({ timeout: 90_000 });
   await picture(page, "console-overview");
   await check(page);
   await page.locator("#tile-failed a").click();

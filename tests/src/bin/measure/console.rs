@@ -51,6 +51,7 @@ pub(super) async fn measure(
     let mut missed = tabs::measure(&address, pool, &server, figures).await?;
     let addresses = Addresses::read(&address, pool).await?;
     missed.extend(people::measure(&address, &addresses.all, figures).await?);
+    missed.extend(people::measure_largest_preview(&address, figures).await?);
     memory("after that", figures)?;
     missed.extend(pictures(&address, &addresses.pages, figures)?);
     let verdict = if missed.is_empty() { "none".to_owned() } else { missed.join("; ") };

@@ -20,6 +20,9 @@ const ROUNDS: usize = 200;
 /// The goal for the 99th percentile of each address.
 const P99_GOAL_MS: f64 = 150.0;
 const PATIENCE: Duration = Duration::from_mins(1);
+const LARGEST_PREVIEW: &str = "/failed/bulk?kind=requeue";
+/// How often that is requested.
+const PREVIEWS: usize = 10;
 
 /// Measures how soon each of these addresses answers. Returns those that miss the goal, or do not answer with 200.
 pub(super) async fn measure(
@@ -71,6 +74,27 @@ pub(super) async fn measure(
         }
     }
     Ok(missed)
+}
+
+/// Measures the preview of a bulk of everything that failed, for one person: it counts 100,000 executions, and has no goal. Returns what
+/// it answers instead.
+pub(super) async fn measure_largest_preview(
+    address: &str,
+    figures: &mut Figures,
+) -> Result<Option<String>> {
+    let mut connection = Connection::open(address).await?;
+    let mut times = Vec::with_capacity(PREVIEWS);
+    for _ in 0..PREVIEWS {
+        let begun = Instant::now();
+        let answer = connection.get(LARGEST_PREVIEW).await?;
+        if answer.status != 200 {
+            return Ok(Some(format!("`{LARGEST_PREVIEW}` answers {}", answer.status)));
+        }
+        times.push(answer.began.duration_since(begun).as_secs_f64() * 1000.0);
+    }
+    let what = format!("`{LARGEST_PREVIEW}`, which counts 100,000 executions, for one person");
+    figures.add(what, Spread::new(times).render());
+    Ok(None)
 }
 
 /// Looks at one address after the other, each person from another one on.
