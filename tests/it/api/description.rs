@@ -52,7 +52,10 @@ fn no_client_of_the_published_description_is_broken() {
     let current = serde_json::to_value(description()).unwrap();
     let (all, known) = (operations(&current), operations(&published));
     let new: Vec<&str> = all.difference(&known).map(String::as_str).collect();
-    assert_eq!(new, UNPUBLISHED, "name these in UNPUBLISHED; a release copies server/openapi.json to {PUBLISHED}");
+    assert_eq!(
+        new, UNPUBLISHED,
+        "name these in UNPUBLISHED; a release copies server/openapi.json to {PUBLISHED}"
+    );
     let found = breaking_changes(&published, &current);
     assert!(
         found.is_empty(),

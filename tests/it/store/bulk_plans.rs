@@ -21,6 +21,10 @@ const LIMIT: i64 = 51;
 /// Two bulks of the same executions. Returns their numbers.
 async fn two_bulks(db: &TestDatabase) -> Vec<i64> {
     ordinary_history(db).await;
+    // So that the knowledge is that of the test, at each moment.
+    let by_hand = "ALTER TABLE sexton.bulk_items SET (autovacuum_enabled = false);
+        ALTER TABLE sexton.operator_actions SET (autovacuum_enabled = false)";
+    sqlx::raw_sql(by_hand).execute(db.pool()).await.unwrap();
     let bulks: Vec<i64> = sqlx::query_scalar(
         "INSERT INTO sexton.bulks (kind, selector, previewed_at, actor, state, selected, created_at)
          SELECT 'requeue', '{\"filter\": {}}', now(), 'ann', 'running', $1, now()
