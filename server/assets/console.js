@@ -142,7 +142,8 @@ function apply(fresh) {
 
 // The pointer has come to something else, perhaps away from the rows.
 function applyPending() {
-  if (pending && waitsForPointer) apply(pending);
+  // A message in the place of the button stays: the next sign brings the page.
+  if (pending && waitsForPointer && showPending.isConnected) apply(pending);
 }
 
 document.addEventListener("mouseover", applyPending);

@@ -47,7 +47,9 @@ fn behind_text(json: &[u8]) -> &[u8] {
 }
 
 fn check_number(number: &str) -> Result<(), RoundedInteger> {
-    let is_integer = !number.contains(['.', 'e', 'E']);
+    // What is no number at all is for the one who parses it.
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_exact = || {
         number.parse::<i64>().is_ok()
             || number.parse::<u64>().is_ok()
@@ -79,6 +81,8 @@ mod tests {
             "",
             "\"unfinished 123456789012345678901",
             "\"\\",
+            "{\"from\": 2026-01-01}",
+            "[-, 1-2]",
         ] {
             assert_eq!(refused(exact), None, "{exact}");
         }
