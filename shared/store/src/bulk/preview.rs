@@ -55,6 +55,18 @@ pub struct Preview {
     pub previewed_at: DateTime<Utc>,
 }
 
+/// The executions of one job, pool and failure group.
+struct CountedRow {
+    job: String,
+    pool: String,
+    fingerprint: Option<String>,
+    count: i64,
+    verified: i64,
+    running: i64,
+    /// Whether the job's template lets two of its executions have one key.
+    may_share_keys: bool,
+}
+
 #[derive(Default)]
 struct Counts {
     verified: u64,
@@ -63,6 +75,25 @@ struct Counts {
     pools: BTreeMap<String, u64>,
     groups: BTreeMap<String, u64>,
     later: LaterSuccesses,
+}
+
+impl Counts {
+    /// Returns whether a job's template lets two of its executions have one key.
+    fn add(&mut self, rows: Vec<CountedRow>) -> bool {
+        let mut may_share_keys = false;
+        for row in rows {
+            let count = row.count as u64;
+            *self.jobs.entry(row.job).or_default() += count;
+            *self.pools.entry(row.pool).or_default() += count;
+            if let Some(fingerprint) = row.fingerprint {
+                *self.groups.entry(fingerprint).or_default() += count;
+            }
+            self.verified += row.verified as u64;
+            self.running += row.running as u64;
+            may_share_keys |= row.may_share_keys;
+        }
+        may_share_keys
+    }
 }
 
 /// Previews a filter's selection.
@@ -88,7 +119,7 @@ pub async fn preview(
         preview.newest = page.places.last().map(|place| place.0).or(preview.newest);
         preview.count += page.places.len() as u64;
         let ids: Vec<Uuid> = page.places.iter().map(|place| place.1).collect();
-        preview.succeeded_later += count_page(store, &ids, &mut counts).await?;
+        preview.succeeded_later += count_failures(store, &ids, &mut counts).await?;
         if page.complete {
             break;
         }
@@ -127,7 +158,7 @@ pub async fn preview_cancel(
         let range = nominal_range(store, &ids).await?;
         preview.oldest = [preview.oldest, range.0].into_iter().flatten().min();
         preview.newest = preview.newest.max(range.1);
-        count_jobs(store, &ids, &mut counts).await?;
+        count_executions(store, &ids, &mut counts).await?;
         if page.complete {
             break;
         }
@@ -166,7 +197,7 @@ pub async fn preview_cancel_of_ids(store: &Store, ids: &[Uuid]) -> Result<Previe
     .fetch_all(store.with_timeout())
     .await?;
     let mut counts = Counts::default();
-    count_jobs(store, &ids, &mut counts).await?;
+    count_executions(store, &ids, &mut counts).await?;
     let (oldest, newest) = nominal_range(store, &ids).await?;
     Ok(Preview {
         previewed_at,
@@ -185,7 +216,8 @@ pub async fn preview_cancel_of_ids(store: &Store, ids: &[Uuid]) -> Result<Previe
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
     let previewed_at = status::clock(store).await?;
     let mut counts = Counts::default();
-    let succeeded_later = count_page(store, ids, &mut counts).await?;
+    let may_share_keys = count_executions(store, ids, &mut counts).await?;
+    let succeeded_later = if may_share_keys { counts.later.count(store, ids).await? } else { 0 };
     let range = sqlx::query!(
         "-- preview_range
         SELECT min(finished_at) AS oldest, max(finished_at) AS newest FROM sexton.executions WHERE id = ANY ($1)",
@@ -237,15 +269,37 @@ pub async fn any_job_has_verify_task(store: &Store) -> Result<bool, StoreError> 
     .await?)
 }
 
-async fn count_page(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
-    let may_share_keys = count_jobs(store, ids, counts).await?;
-    if may_share_keys { counts.later.count(store, ids).await } else { Ok(0) }
+/// Counts these failed or discarded executions. Returns of how many a later one has succeeded.
+async fn count_failures(
+    store: &Store,
+    ids: &[Uuid],
+    counts: &mut Counts,
+) -> Result<u64, StoreError> {
+    // By the rows of failures, which the search for them has just read: those of executions are scattered over many more pages.
+    let rows = sqlx::query_as!(
+        CountedRow,
+        r#"-- preview_failures
+        SELECT coalesce(j.deleted_name, j.name) AS "job!", f.pool, f.fingerprint, count(*) AS "count!",
+               count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!", 0::bigint AS "running!",
+               coalesce(bool_or(j.idempotency_template NOT LIKE '%{execution\_key}%'), false) AS "may_share_keys!"
+        FROM sexton.failures f JOIN sexton.jobs j ON j.id = f.job_id WHERE f.execution_id = ANY ($1)
+        GROUP BY 1, 2, 3"#,
+        ids
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    if counts.add(rows) { counts.later.count(store, ids).await } else { Ok(0) }
 }
 
-/// Counts these executions, in one walk through them. Returns whether the template of a job lets two of its executions have one key.
-async fn count_jobs(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<bool, StoreError> {
-    let rows = sqlx::query!(
-        r#"-- preview_page
+/// Counts these executions, in whatever state. Returns whether the template of a job lets two of its executions have one key.
+async fn count_executions(
+    store: &Store,
+    ids: &[Uuid],
+    counts: &mut Counts,
+) -> Result<bool, StoreError> {
+    let rows = sqlx::query_as!(
+        CountedRow,
+        r#"-- preview_executions
         SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, e.fingerprint, count(*) AS "count!",
                count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!",
                count(*) FILTER (WHERE e.state = 'running') AS "running!",
@@ -256,19 +310,7 @@ async fn count_jobs(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<
     )
     .fetch_all(store.with_timeout())
     .await?;
-    let mut may_share_keys = false;
-    for row in rows {
-        let count = row.count as u64;
-        *counts.jobs.entry(row.job).or_default() += count;
-        *counts.pools.entry(row.pool).or_default() += count;
-        if let Some(fingerprint) = row.fingerprint {
-            *counts.groups.entry(fingerprint).or_default() += count;
-        }
-        counts.verified += row.verified as u64;
-        counts.running += row.running as u64;
-        may_share_keys |= row.may_share_keys;
-    }
-    Ok(may_share_keys)
+    Ok(counts.add(rows))
 }
 
 fn largest_groups(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
