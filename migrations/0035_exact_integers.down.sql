@@ -11,3 +11,5 @@ CREATE OR REPLACE FUNCTION sexton.params_problem(params jsonb) RETURNS text LANG
             AND jsonb_path_exists(params, 'strict $.**{64 to last} ? (@.type() == "object" || @.type() == "array")')
         THEN 'the params are nested more than 64 levels deep' END
 $$;
+
+DROP FUNCTION sexton.holds_rounded_integer(jsonb);
