@@ -4,16 +4,20 @@
 //! and repeated in the body for tools that move bodies only. Everything else in the body is for people and for other
 //! systems' consumers: a worker acts on the row.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::exact_integers::{self, RoundedInteger};
 use crate::id::{AttemptNumber, ExecutionId, JobId};
 use crate::job::MAX_TASK_TYPE_BYTES;
 use crate::jobs_file::limits::MAX_TARGET_BYTES;
 use crate::quoting::quoted;
-use crate::{exact_integers, key, params};
+use crate::{key, params};
 
 /// The version of the body, and of the header `sexton-schema`.
 pub const SCHEMA_VERSION: i64 = 1;
@@ -231,8 +235,7 @@ fn try_read(envelope: Envelope<'_>) -> Result<IncomingMessage, String> {
             .map_err(|_| "the body's execution_id is not an execution's id".to_owned())?;
         return ticket(id, number);
     }
-    exact_integers::check(envelope.body)
-        .map_err(|error| with_correction_hint(error.to_string()))?;
+    check_integers(envelope.body).map_err(|error| with_correction_hint(error.to_string()))?;
     foreign(body, envelope.message_id).map(IncomingMessage::Foreign).map_err(with_correction_hint)
 }
 
@@ -293,6 +296,15 @@ fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<For
     params::check(&params).map_err(|error| format!("the params {error}"))?;
     let params = Value::Object(params);
     Ok(ForeignTask { task_type, key, target, params })
+}
+
+/// Checks the integers of what is kept of a foreign body. Parsed, they would be rounded already.
+fn check_integers(body: &[u8]) -> Result<(), RoundedInteger> {
+    let parts: HashMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
+    let kept = ["id", "scheduler_id", "params_scheduler"];
+    kept.iter()
+        .filter_map(|name| parts.get(*name))
+        .try_for_each(|part| exact_integers::check(part.get().as_bytes()))
 }
 
 /// Accepts an object, or a string with one as JSON; absent and null are an empty object.

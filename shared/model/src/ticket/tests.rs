@@ -118,6 +118,8 @@ fn what_cannot_be_read_says_why() {
     ] {
         assert!(reason(bare(rounded)).starts_with("the integer 123456789012345678901 does"));
     }
+    let ignored = br#"{"type":"a","trace":123456789012345678901,"params_scheduler":{"a":1}}"#;
+    assert!(matches!(read_message(bare(ignored)), IncomingMessage::Foreign(_)));
     assert!(
         reason(bare(br#"{"type":"a","params_scheduler":"3"}"#)).contains("not of a JSON object")
     );

@@ -1,7 +1,9 @@
 //! The first column of a row, as JSON.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use serde_json::value::RawValue;
 use serde_json::{Number, Value};
+use sexton_model::exact_integers;
 use sqlx::postgres::PgRow;
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 use uuid::Uuid;
@@ -14,14 +16,17 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
     }
     let kind = raw.type_info().name().to_owned();
     Some(match kind.as_str() {
-        "JSON" | "JSONB" => row.try_get(0).ok()?,
+        "JSON" | "JSONB" => {
+            let raw: &RawValue = row.try_get(0).ok()?;
+            exact(raw.get())?
+        }
         "BOOL" => Value::Bool(row.try_get(0).ok()?),
         "INT2" => row.try_get::<i16, _>(0).ok()?.into(),
         "INT4" => row.try_get::<i32, _>(0).ok()?.into(),
         "INT8" => row.try_get::<i64, _>(0).ok()?.into(),
         "FLOAT4" => Value::Number(Number::from_f64(row.try_get::<f32, _>(0).ok()?.into())?),
         "FLOAT8" => Value::Number(Number::from_f64(row.try_get(0).ok()?)?),
-        "NUMERIC" => Value::Number(serde_json::from_str(&decimal(raw.as_bytes().ok()?)?).ok()?),
+        "NUMERIC" => exact(&decimal(raw.as_bytes().ok()?)?)?,
         "TEXT" | "VARCHAR" | "CHAR" | "NAME" => Value::String(row.try_get(0).ok()?),
         "UUID" => Value::String(row.try_get::<Uuid, _>(0).ok()?.to_string()),
         "DATE" => Value::String(row.try_get::<NaiveDate, _>(0).ok()?.to_string()),
@@ -35,6 +40,14 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
         }
         _ => return None,
     })
+}
+
+/// Parses JSON. What holds an integer that would be rounded stays a text.
+fn exact(json: &str) -> Option<Value> {
+    if exact_integers::check(json.as_bytes()).is_err() {
+        return Some(Value::String(json.to_owned()));
+    }
+    serde_json::from_str(json).ok()
 }
 
 /// Formats a `numeric` from its wire form: digits to the base of 10,000, and the position of the point. `None` for
@@ -96,5 +109,13 @@ mod tests {
         }
         assert_eq!(decimal(&sent(0, 0xC000, 0, &[])), None, "NaN");
         assert_eq!(decimal(&[0, 1]), None, "cut short");
+    }
+
+    #[test]
+    fn an_integer_that_would_be_rounded_stays_a_text() {
+        assert_eq!(exact("18446744073709551615"), Some(u64::MAX.into()));
+        assert_eq!(exact("18446744073709551616"), Some("18446744073709551616".into()));
+        assert_eq!(exact("[123456789012345678901]"), Some("[123456789012345678901]".into()));
+        assert_eq!(exact("{"), None);
     }
 }
