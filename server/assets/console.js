@@ -60,12 +60,18 @@ function isInUse() {
 function movesUnderPointer(fresh) {
   if (!matchMedia("(hover: hover)").matches) return false;
   if (document.querySelector("#live button:hover")) return true;
-  const row = document.querySelector("tbody tr[id]:hover");
+  const row = document.querySelector("tbody tr:hover");
   if (!row) return false;
-  const names = (root) => [...root.querySelectorAll("tbody tr[id]")].map((it) => it.id);
-  const shown = names(document);
-  const count = shown.indexOf(row.id) + 1;
-  return shown.slice(0, count).join() !== names(fresh).slice(0, count).join();
+  const rows = (root) => [...root.querySelectorAll("tbody tr")];
+  const count = rows(document).indexOf(row) + 1;
+  const names = (root) => rows(root).slice(0, count).map(rowName).join();
+  return names(document) !== names(fresh);
+}
+
+// What tells a row from others while its cells change: its id, or the instant or the text of its first cell.
+function rowName(row) {
+  const first = row.cells[0];
+  return row.id || first.querySelector("time")?.dateTime || first.textContent;
 }
 
 // At least this long between two fetches of a page, and after one that failed, in milliseconds. As long as the server takes between two
@@ -87,7 +93,7 @@ async function refresh() {
     const signal = AbortSignal.timeout(FETCH_TIMEOUT);
     const answer = await fetch(location.href, { headers: { accept: "text/html", "sexton-refresh": "1" }, redirect: "manual", signal });
     if (answer.type === "opaqueredirect") say("You are not logged in any more: load the page again.");
-    else if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    else if (answer.ok) apply(new DOMParser().parseFromString(await answer.text(), "text/html"));
     else throw new Error(`${answer.status}`);
   } catch {
     waiting = true;
@@ -98,12 +104,6 @@ async function refresh() {
       if (waiting && !document.hidden) { waiting = false; refresh(); }
     }, pause);
   }
-}
-
-function show(page) {
-  const fresh = page.getElementById("main");
-  if (isNewVersion(page) && !isInUse() && !(fresh && movesUnderPointer(fresh))) location.reload();
-  else if (fresh) apply(fresh);
 }
 
 // Whether the server was replaced by a version with another script or style.
@@ -127,12 +127,19 @@ let waitsForPointer = false;
 // One button for all changes that come meanwhile: another one in its place would lose a click under way.
 const showPending = document.createElement("button");
 showPending.type = "button";
-showPending.addEventListener("click", () => { if (pending) replace(pending); });
+showPending.addEventListener("click", () => { if (pending) replace(pending.getElementById("main")); });
 
-function apply(fresh) {
+// Shows a page that was fetched, or keeps it while that would disturb.
+function apply(page) {
+  const fresh = page.getElementById("main");
+  if (!fresh) return;
   const inUse = isInUse();
-  if (!inUse && !movesUnderPointer(fresh)) { replace(fresh); return; }
-  pending = fresh;
+  if (!inUse && !movesUnderPointer(fresh)) {
+    if (isNewVersion(page)) location.reload();
+    else replace(fresh);
+    return;
+  }
+  pending = page;
   waitsForPointer = !inUse;
   const added = [...fresh.querySelectorAll("tbody tr[id]")].filter((row) => !document.getElementById(row.id)).length;
   const text = added ? `${added} new: show` : "This page has changed: show";

@@ -3,7 +3,7 @@
 //
 //   pointer.js ADDRESS FAILURE
 //
-// The one that calls this lets one more fail after each line.
+// The one that calls this lets one more fail after each line, and discards it after the last.
 "use strict";
 
 const { run, open, assert } = require("./browser");
@@ -47,5 +47,13 @@ run(async ({ browser, address, arguments: [failure] }) => {
   await rows.nth(3).waitFor();
   await staysAtTop(4);
   assert((await button.count()) === 0, "rows that come below wait for the pointer");
+
+  // The newest, above the row, is discarded.
+  await page.goto(`${address}/failed`);
+  const staysBelow = await aim("aims below");
+  await page.getByRole("button", { name: "This page has changed: show", exact: true }).waitFor();
+  await staysBelow(4);
+  await page.locator("h1").hover({ position: { x: 4, y: 4 } });
+  await rows.nth(3).waitFor({ state: "detached" });
   assert(page.faults.length === 0, page.faults.join("\n"));
 });

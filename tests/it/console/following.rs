@@ -34,10 +34,13 @@ async fn new_rows_move_no_row_under_a_pointer_until_it_leaves_or_wants_them() {
     let f = Fixture::with_local_role(Some(Role::Viewer)).await;
     let id = f.console.failed().await.to_string();
     let Some(mut play) = Play::start("pointer.js", &[&f.site(), &id]).await else { return };
+    let mut newest = String::new();
     for line in ["aims", "aims again", "aims at the oldest"] {
         play.expect(line).await;
-        f.console.failed().await;
+        newest = f.console.failed().await.to_string();
     }
+    play.expect("aims below").await;
+    f.console.run(&["failed", "discard", &newest, "--yes", "--reason", "x"]).await.expect(0);
     play.end().await;
 }
 

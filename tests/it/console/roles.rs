@@ -183,3 +183,29 @@ async fn every_form_needs_the_role_that_it_should() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_bulk_action_is_a_link_for_those_who_may_and_disabled_with_the_reason_for_others() {
+    for role in [Role::Viewer, Role::Operator] {
+        let f = Fixture::with_local_role(Some(role)).await;
+        f.console.failed().await;
+        for (path, label) in [
+            ("/failed", "Requeue all …"),
+            ("/failed", "Discard all …"),
+            ("/jobs", "Trigger all …"),
+            ("/executions", "Cancel all …"),
+        ] {
+            let page = f.send_to("GET", path, &["Host: localhost"], "").await.expect(200);
+            let page = page.as_str().unwrap();
+            let at = page.find(label).unwrap_or_else(|| panic!("{path} lacks {label}: {page}"));
+            let tag = &page[page[..at].rfind('<').unwrap()..at];
+            let (is_link, is_disabled) = (tag.starts_with("<a "), tag.contains(" disabled "));
+            assert_eq!(
+                (is_link, is_disabled),
+                (role == Role::Operator, role == Role::Viewer),
+                "{tag}"
+            );
+            assert_eq!(tag.contains("operator"), is_disabled, "{path}: the reason: {tag}");
+        }
+    }
+}
