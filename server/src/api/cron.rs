@@ -14,6 +14,7 @@ use sexton_service::clock;
 use utoipa::ToSchema;
 
 use super::extract::Body;
+use super::parameters;
 use crate::access::{Allowed, Viewer};
 use crate::problem::{Problem, ProblemPlace};
 
@@ -32,7 +33,8 @@ pub struct ListCronFirings {
     days: Option<DayRule>,
     /// The job from whose name `H` is computed, at most 200 bytes.
     job: Option<String>,
-    /// Only firings after this instant; now if absent.
+    /// Only firings after this instant, before the year 9001; now if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
     /// Number of firings; 5 if absent.
     #[schema(minimum = 1, maximum = 1000)]
@@ -57,7 +59,8 @@ pub struct LintCron {
     days: Option<DayRule>,
     /// The job from whose name `H` is computed, at most 200 bytes.
     job: Option<String>,
-    /// Judge as of this instant; now if absent.
+    /// Judge as of this instant, before the year 9001; now if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
     /// The lowest severity to report; `warning` if absent.
     severity: Option<Severity>,

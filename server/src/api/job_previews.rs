@@ -23,8 +23,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
-use super::MAX_FILE_NAME_BYTES;
 use super::extract::Body;
+use super::{MAX_FILE_NAME_BYTES, parameters};
 use crate::access::{Allowed, Viewer};
 use crate::problem::{Problem, ProblemPlace};
 
@@ -63,7 +63,8 @@ pub struct LintJobs {
     same_minute: Option<u32>,
     /// The lowest severity to report; `warning` if absent.
     severity: Option<Severity>,
-    /// Judge as of this instant; now if absent.
+    /// Judge as of this instant, before the year 9001; now if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
 }
 
@@ -170,7 +171,8 @@ pub struct PreviewJobs {
     /// Jobs, at most 1,000; all active ones if empty.
     #[schema(max_items = 1000)]
     names: Vec<String>,
-    /// When the two years of clock changes begin; now if absent.
+    /// When the two years of clock changes begin, before the year 9001; now if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
     /// Number of firings of each job whose templates are filled; 3 if absent.
     #[schema(minimum = 1, maximum = 20)]

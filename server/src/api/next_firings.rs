@@ -10,7 +10,7 @@ use sexton_operations::jobs::policy::{self, PolicySheet};
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{Path, Query};
-use super::problem_of_parameter;
+use super::{parameters, problem_of_parameter};
 use crate::access::{Allowed, Viewer};
 use crate::problem::Problem;
 
@@ -49,7 +49,8 @@ pub struct ListNext {
     /// Firings in all.
     #[param(inline)]
     count: FiringCount,
-    /// Only firings after this instant; those that are not planned yet if absent.
+    /// Only firings after this instant, before the year 9001; those that are not planned yet if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
     /// The zone of `wall`; each job's own if absent.
     zone: Option<String>,
@@ -66,7 +67,8 @@ pub struct ListNextOfJobs {
     /// Firings in all.
     #[param(inline)]
     count: FiringCount,
-    /// Only firings after this instant; those that are not planned yet if absent.
+    /// Only firings after this instant, before the year 9001; those that are not planned yet if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
     /// The zone of `wall`; each job's own if absent.
     zone: Option<String>,
@@ -114,7 +116,8 @@ pub async fn of_jobs(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListClockChanges {
-    /// When the two years begin; now if absent.
+    /// When the two years begin, before the year 9001; now if absent.
+    #[serde(default, deserialize_with = "parameters::from")]
     from: Option<DateTime<Utc>>,
 }
 

@@ -1,5 +1,6 @@
 //! Parameters and documents that several routes have in common.
 
+use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use sexton_model::access::Role;
 use sexton_model::job_scope::{Grant, JobScope};
@@ -36,6 +37,22 @@ impl<'de> Deserialize<'de> for PageSize {
             return Ok(Self(rows));
         }
         Err(de::Error::custom(format!("must be 1 to {MAX_PAGE_ROWS}, not {rows}")))
+    }
+}
+
+/// The year that no `from` of a request may be past: answers lie up to 100 years ahead, and RFC 3339 ends with the year 9999.
+const MAX_FROM_YEAR: i32 = 9_000;
+
+/// Reads the instant from which on a request looks ahead.
+pub(super) fn from<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let from = Option::<DateTime<Utc>>::deserialize(deserializer)?;
+    match from {
+        Some(at) if !(0..=MAX_FROM_YEAR).contains(&at.year()) => {
+            Err(de::Error::custom(format!("must be in one of the years 0 to {MAX_FROM_YEAR}")))
+        }
+        from => Ok(from),
     }
 }
 

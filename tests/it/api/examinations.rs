@@ -86,12 +86,18 @@ async fn who_is_restricted_to_jobs_examines_all_of_them() {
 }
 
 #[tokio::test]
-async fn instants_far_ahead_are_answered() {
+async fn instants_far_ahead_are_answered_or_refused_if_answers_could_pass_the_year_9999() {
     let f = Fixture::new().await;
     let token = f.token("watch", "viewer").await;
     let vienna = json!({"expression": "30 2 * * *", "zone": "Europe/Vienna"});
-    // The last one that can be represented, in whole seconds.
-    for from in ["9999-12-31T23:59:59Z", "+262142-12-31T23:59:59Z"] {
+    for (from, is_read) in [
+        ("0000-01-01T00:00:00Z", true),
+        ("9000-12-31T23:59:59Z", true),
+        ("-0001-12-31T23:59:59Z", false),
+        ("9001-01-01T00:00:00Z", false),
+        // The last one that can be represented, in whole seconds.
+        ("+262142-12-31T23:59:59Z", false),
+    ] {
         for (path, body) in [
             ("/cron:next", &vienna),
             ("/cron:lint", &vienna),
@@ -104,8 +110,33 @@ async fn instants_far_ahead_are_answered() {
                 body["anomalies"] = json!(true);
             }
             let answer = f.ask(&token, "POST", path, &body.to_string()).await;
-            assert_eq!(answer.status, 200, "{path} from {from}: {}", answer.body);
-            assert_eq!(answer.body["from"], from, "{path}");
+            if is_read {
+                assert_eq!(answer.status, 200, "{path} from {from}: {}", answer.body);
+                assert_eq!(answer.body["from"], from, "{path}");
+            } else {
+                assert_eq!(
+                    answer.expect(400)["errors"][0]["pointer"],
+                    "/from",
+                    "{path} from {from}"
+                );
+            }
+        }
+        for path in [
+            "/jobs/shop.mail/next?",
+            "/jobs/shop.mail/clock-changes?",
+            "/jobs:next?name=shop.mail&",
+        ] {
+            let answer =
+                f.ask(&token, "GET", &format!("{path}from={}", from.replace('+', "%2B")), "").await;
+            if is_read {
+                answer.expect(200);
+            } else {
+                assert_eq!(
+                    answer.expect(400)["errors"][0]["parameter"],
+                    "from",
+                    "{path} from {from}"
+                );
+            }
         }
     }
 }

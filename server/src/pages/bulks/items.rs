@@ -5,7 +5,7 @@ use std::iter::once;
 use sexton_model::bulk_item::ItemState;
 use sexton_model::state::State;
 use sexton_operations::short_ids::ShortIds;
-use sexton_store::bulk::{Bulk, ListedItem};
+use sexton_store::bulk::{Bulk, ListedItem, VERIFY_BY_NOBODY};
 use uuid::Uuid;
 
 /// An item.
@@ -59,11 +59,11 @@ pub(super) struct Tab {
 
 const fn label(state: ItemState) -> &'static str {
     match state {
-        ItemState::Unasked => "Not verified yet",
+        ItemState::Unasked => "Unasked",
         ItemState::Waiting => "Waiting",
         ItemState::Done => "Done",
         ItemState::Refused => "Refused",
-        ItemState::Resolved => "Not needed",
+        ItemState::Resolved => "Resolved",
         ItemState::Left => "Left",
     }
 }
@@ -72,7 +72,10 @@ const fn label(state: ItemState) -> &'static str {
 pub(super) fn tabs(bulk: &Bulk, current: Option<ItemState>) -> Vec<Tab> {
     let path = format!("/bulks/{}", bulk.id);
     let can_be_in = |state: &ItemState| match state {
-        ItemState::Unasked => bulk.remaining() > 0 && bulk.verify.is_some(),
+        ItemState::Unasked => {
+            let asks = |by: &str| by != VERIFY_BY_NOBODY;
+            bulk.remaining() > 0 && bulk.verify.as_deref().is_some_and(asks)
+        }
         ItemState::Waiting => bulk.remaining() > 0,
         ItemState::Done => bulk.done > 0,
         ItemState::Refused => bulk.refused > 0,

@@ -113,9 +113,8 @@ impl EditPage {
         if let Some(patch) = self.patch() {
             body["merge"] = patch.into();
         } else {
-            // What is no JSON is refused by the API as well.
-            body["params"] =
-                self.params().map_or_else(|| Value::from(params.as_str()), Value::Object);
+            // What the page refuses stays a text, which the API refuses as well.
+            body["params"] = self.params().unwrap_or_else(|| Value::from(params.as_str()));
         }
         if let Some(pool) = pool {
             body["pool"] = pool.as_str().into();
@@ -126,15 +125,15 @@ impl EditPage {
         copy::request("POST", &format!("/failures/{}/edit", self.id), &body)
     }
 
-    /// The params of the form; `None`: they are no JSON object.
-    fn params(&self) -> Option<Map<String, Value>> {
-        serde_json::from_str(&self.form.params).ok()
+    /// The params of the form; `None`: they are no JSON object that can be stored.
+    fn params(&self) -> Option<Value> {
+        read_params(&self.form.params).ok()
     }
 
     /// The params as changes that leave the masked secrets as they are; `None`: none is masked, or a patch cannot say the changes.
     fn patch(&self) -> Option<Map<String, Value>> {
         let before = self.before.as_object().filter(|_| self.has_masks())?;
-        merge_patch(before, &self.params()?)
+        merge_patch(before, self.params()?.as_object()?)
     }
 
     fn has_masks(&self) -> bool {

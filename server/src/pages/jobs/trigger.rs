@@ -74,8 +74,9 @@ impl TriggerPage {
     fn request(&self) -> String {
         let mut body = json!({"reason": self.form.reason()});
         if let Some(params) = self.form.written() {
-            // What is no JSON is refused by the API as well.
-            body["params"] = serde_json::from_str(params).unwrap_or_else(|_| Value::from(params));
+            // What the page refuses stays a text, which the API refuses as well.
+            body["params"] =
+                read_params(Some(params)).map_or_else(|_| Value::from(params), Value::Object);
         }
         copy::request("POST", &self.path(), &body)
     }

@@ -24,13 +24,13 @@ pub struct ListedItem {
     pub state: String,
     /// Why it was refused or left, or what the verify command wrote.
     pub note: Option<String>,
-    /// When the bulk acted on it; absent: it did not, or the audit's retention has removed the record.
+    /// When the bulk acted on it; null: it did not, or the audit's retention has removed the record.
     pub acted_at: Option<DateTime<Utc>>,
-    /// The name of the execution's job; absent, like the following: retention has removed the execution.
+    /// The name of the execution's job; null: retention has removed the execution.
     pub job_name: Option<String>,
-    /// The execution's state at present.
+    /// The execution's state at present; null: retention has removed it.
     pub execution_state: Option<String>,
-    /// The execution's attempt number at present.
+    /// The execution's attempt number at present; null: retention has removed it.
     pub execution_attempt: Option<i32>,
 }
 
