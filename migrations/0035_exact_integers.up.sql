@@ -23,6 +23,9 @@ CREATE OR REPLACE FUNCTION sexton.params_problem(params jsonb) RETURNS text LANG
         WHEN pg_column_size(params) > 300
             AND jsonb_path_exists(params, 'strict $.**{64 to last} ? (@.type() == "object" || @.type() == "array")')
         THEN 'the params are nested more than 64 levels deep'
+        -- By this name the programs' JSON library marks a text that it passes on unread. They could not read the row.
+        WHEN jsonb_path_exists(params, '$.**."$serde_json::private::RawValue"')
+        THEN 'the params hold the name $serde_json::private::RawValue, which no program could read again; choose another'
         WHEN jsonb_path_exists(params, 'strict $.** ? (@.type() == "number" && @.abs() > 9223372036854775807)')
             AND sexton.holds_rounded_integer(params)
         THEN 'the params hold an integer that does not fit into 64 bits and would be rounded; write it as a text' END

@@ -16,7 +16,13 @@ pub enum ParamsError {
     /// A name or a text has U+0000.
     #[error("hold the character U+0000, which the database cannot keep")]
     Nul,
+    /// A name is [`RESERVED_NAME`].
+    #[error("hold the name {RESERVED_NAME}, which no program could read again; choose another")]
+    Reserved,
 }
+
+/// The name by which `serde_json` marks a text that it passes on unread: it reads an object that begins with it as what is in that text, or not at all.
+pub(crate) const RESERVED_NAME: &str = "$serde_json::private::RawValue";
 
 /// Checks a task's params.
 ///
@@ -34,7 +40,13 @@ pub fn check(params: &Map<String, Value>) -> Result<(), ParamsError> {
 fn check_fields(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsError> {
     let left = left.checked_sub(1).ok_or(ParamsError::Deep)?;
     fields.iter().try_for_each(|(name, inside)| {
-        if name.contains('\0') { Err(ParamsError::Nul) } else { check_value(inside, left) }
+        if name.contains('\0') {
+            Err(ParamsError::Nul)
+        } else if name == RESERVED_NAME {
+            Err(ParamsError::Reserved)
+        } else {
+            check_value(inside, left)
+        }
     })
 }
 
@@ -72,6 +84,11 @@ mod tests {
         assert_eq!(checked(&nested(MAX_PARAMS_DEPTH + 1)), Err(ParamsError::Deep));
         for nul in [json!({"\0": 1}), json!({"a": ["\0"]}), json!({"a": {"\0": 1}})] {
             assert_eq!(checked(&nul), Err(ParamsError::Nul));
+        }
+        for reserved in [json!({RESERVED_NAME: 1}), json!({"a": [{"b": 1, RESERVED_NAME: "1"}]})] {
+            assert_eq!(checked(&reserved), Err(ParamsError::Reserved));
+            let row = reserved.to_string();
+            assert_ne!(serde_json::from_str(&row).ok(), Some(reserved), "it could be read again");
         }
         let text = |bytes| json!({"a": "x".repeat(bytes)});
         assert_eq!(checked(&text(MAX_PARAMS_BYTES - 8)), Ok(()));

@@ -11,7 +11,7 @@ use boon::{
 };
 use serde_json::Value;
 
-use crate::params::check_value;
+use crate::params::{RESERVED_NAME, check_value};
 
 /// Maximum length of a schema as JSON, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
@@ -108,7 +108,7 @@ fn compile(schema: &Value) -> Result<(Schemas, SchemaIndex), Vec<SchemaProblem>>
     }
     if check_value(schema, MAX_SCHEMA_DEPTH).is_err() {
         return Err(top(format!(
-            "is nested more than {MAX_SCHEMA_DEPTH} levels deep, or holds the character U+0000"
+            "is nested more than {MAX_SCHEMA_DEPTH} levels deep, or holds the character U+0000 or the name {RESERVED_NAME}"
         )));
     }
     let bytes = serde_json::to_string(schema).map_or(0, |text| text.len());

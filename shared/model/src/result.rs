@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::params::{ParamsError, check_value};
+use crate::params::{ParamsError, RESERVED_NAME, check_value};
 
 /// Maximum length of a result as JSON, in bytes.
 pub const MAX_RESULT_BYTES: usize = 64 * 1024;
@@ -24,6 +24,9 @@ pub enum ResultError {
     /// A name or a text has U+0000.
     #[error("holds the character U+0000, which the database cannot keep")]
     Nul,
+    /// A name is one that no program could read again.
+    #[error("holds the name {RESERVED_NAME}, which no program could read again; choose another")]
+    Reserved,
 }
 
 /// Checks a task's result.
@@ -34,6 +37,7 @@ pub enum ResultError {
 pub fn check(result: &Value) -> Result<(), ResultError> {
     check_value(result, MAX_RESULT_DEPTH).map_err(|error| match error {
         ParamsError::Nul => ResultError::Nul,
+        ParamsError::Reserved => ResultError::Reserved,
         ParamsError::Deep | ParamsError::Large(_) => ResultError::Deep,
     })?;
     // Written after the check of the depth, which bounds the recursion.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use sexton_client::{Error, Refusal};
 use sexton_tests::factory::NewJob;
-use sqlx::Connection as _;
 use sqlx::postgres::PgDatabaseError;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use super::{Fixture, JOB, charge};
 
@@ -153,7 +153,27 @@ async fn integers_that_programs_would_round_are_refused() {
     }
     let exact = r#"{"a": 18446744073709551615, "b": -9223372036854775808, "c": 6.02214076e23, "d": "18446744073709551616"}"#;
     enqueue(exact).await.unwrap();
-    assert_eq!(f.count().await, 1);
+    // As programs write a float, however the session shows one.
+    let mut session = f.connect().await;
+    session.execute("SET extra_float_digits = 0").await.unwrap();
+    let float = format!("SELECT sexton.enqueue('{JOB}', '{{\"a\": 1.2345678901234568e22}}')");
+    session.execute(AssertSqlSafe(float)).await.unwrap();
+    assert_eq!(f.count().await, 2);
+}
+
+#[tokio::test]
+async fn a_name_by_which_no_program_could_read_the_params_again_is_refused() {
+    let f = Fixture::new().await;
+    for params in [
+        json!({"$serde_json::private::RawValue": 1}),
+        json!({"a": [{"$serde_json::private::RawValue": "{}"}]}),
+    ] {
+        let error = f.enqueue(&charge().params(&params).unwrap()).await.unwrap_err();
+        let error = refusal(&error);
+        assert_eq!(error.sqlstate, "SX011", "{params}");
+        assert!(error.message.contains("choose another"), "{}", error.message);
+    }
+    assert_eq!(f.count().await, 0);
 }
 
 #[tokio::test]

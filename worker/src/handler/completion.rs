@@ -83,7 +83,9 @@ impl<R: Serialize> Completion<R> {
             .map_err(|error| refused("result_invalid", format!("cannot be written: {error}")))?;
         check(&result).map_err(|error| match error {
             ResultError::Large(_) => refused("result_too_large", error.to_string()),
-            ResultError::Deep | ResultError::Nul => refused("result_invalid", error.to_string()),
+            ResultError::Deep | ResultError::Nul | ResultError::Reserved => {
+                refused("result_invalid", error.to_string())
+            }
         })?;
         Ok(HandlerSuccess {
             transaction: self.transaction.map(Transaction::into_inner),

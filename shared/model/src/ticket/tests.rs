@@ -115,6 +115,8 @@ fn what_cannot_be_read_says_why() {
         &br#"{"type":"a","params_scheduler":{"a":123456789012345678901}}"#[..],
         br#"{"type":"a","params_scheduler":"{\"a\":123456789012345678901}"}"#,
         br#"{"type":"a","id":123456789012345678901}"#,
+        br#"{"type":"a","scheduler_id":123456789012345678901}"#,
+        br#"{"type":"a","id":"b","\u0069d":123456789012345678901}"#,
     ] {
         assert!(reason(bare(rounded)).starts_with("the integer 123456789012345678901 does"));
     }

@@ -18,7 +18,7 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
     Some(match kind.as_str() {
         "JSON" | "JSONB" => {
             let raw: &RawValue = row.try_get(0).ok()?;
-            exact(raw.get())?
+            exact(raw.get())
         }
         "BOOL" => Value::Bool(row.try_get(0).ok()?),
         "INT2" => row.try_get::<i16, _>(0).ok()?.into(),
@@ -26,7 +26,7 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
         "INT8" => row.try_get::<i64, _>(0).ok()?.into(),
         "FLOAT4" => Value::Number(Number::from_f64(row.try_get::<f32, _>(0).ok()?.into())?),
         "FLOAT8" => Value::Number(Number::from_f64(row.try_get(0).ok()?)?),
-        "NUMERIC" => exact(&decimal(raw.as_bytes().ok()?)?)?,
+        "NUMERIC" => exact(&decimal(raw.as_bytes().ok()?)?),
         "TEXT" | "VARCHAR" | "CHAR" | "NAME" => Value::String(row.try_get(0).ok()?),
         "UUID" => Value::String(row.try_get::<Uuid, _>(0).ok()?.to_string()),
         "DATE" => Value::String(row.try_get::<NaiveDate, _>(0).ok()?.to_string()),
@@ -42,12 +42,11 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
     })
 }
 
-/// Parses JSON. What holds an integer that would be rounded stays a text.
-fn exact(json: &str) -> Option<Value> {
-    if exact_integers::check(json.as_bytes()).is_err() {
-        return Some(Value::String(json.to_owned()));
-    }
-    serde_json::from_str(json).ok()
+/// Parses JSON. What holds an integer that would be rounded, or a number beyond all floats, stays a text.
+fn exact(json: &str) -> Value {
+    let is_exact = exact_integers::check(json.as_bytes()).is_ok();
+    let read = if is_exact { serde_json::from_str(json).ok() } else { None };
+    read.unwrap_or_else(|| Value::String(json.to_owned()))
 }
 
 /// Formats a `numeric` from its wire form: digits to the base of 10,000, and the position of the point. `None` for
@@ -113,9 +112,9 @@ mod tests {
 
     #[test]
     fn an_integer_that_would_be_rounded_stays_a_text() {
-        assert_eq!(exact("18446744073709551615"), Some(u64::MAX.into()));
-        assert_eq!(exact("18446744073709551616"), Some("18446744073709551616".into()));
-        assert_eq!(exact("[123456789012345678901]"), Some("[123456789012345678901]".into()));
-        assert_eq!(exact("{"), None);
+        assert_eq!(exact("18446744073709551615"), Value::from(u64::MAX));
+        for text in ["18446744073709551616", "[123456789012345678901]", "1e400"] {
+            assert_eq!(exact(text), Value::from(text));
+        }
     }
 }
