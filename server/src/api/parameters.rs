@@ -4,6 +4,7 @@ use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use sexton_model::access::Role;
 use sexton_model::job_scope::{Grant, JobScope};
+use sexton_operations::instants::YEARS;
 use sexton_operations::paging::MAX_PAGE_ROWS;
 use utoipa::{IntoParams, ToSchema};
 
@@ -40,17 +41,15 @@ impl<'de> Deserialize<'de> for PageSize {
     }
 }
 
-/// The year that no `from` of a request may be past: answers lie up to 100 years ahead, and RFC 3339 ends with the year 9999.
-const MAX_FROM_YEAR: i32 = 9_000;
-
 /// Reads the instant from which on a request looks ahead.
 pub(super) fn from<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<DateTime<Utc>>, D::Error> {
     let from = Option::<DateTime<Utc>>::deserialize(deserializer)?;
     match from {
-        Some(at) if !(0..=MAX_FROM_YEAR).contains(&at.year()) => {
-            Err(de::Error::custom(format!("must be in one of the years 0 to {MAX_FROM_YEAR}")))
+        Some(at) if !YEARS.contains(&at.year()) => {
+            let detail = format!("must be in the years {} to {}", YEARS.start(), YEARS.end());
+            Err(de::Error::custom(detail))
         }
         from => Ok(from),
     }

@@ -6,6 +6,7 @@ use sexton_model::cron::{Anomaly, CronError, DayRule, Dialect, Dst, Expression, 
 use sexton_model::lint::{Severity, lint_horizon, of_expression};
 use sexton_model::zone::{Zone, tz_data_version};
 
+use crate::instants::is_listed;
 use crate::jobs::clock_changes::ClockChangeEffect;
 use crate::jobs::lint::{LintReport, LocatedFinding};
 
@@ -96,7 +97,7 @@ pub struct LintedExpression {
     pub words: Option<String>,
 }
 
-/// Lists the next `count` firings strictly after `from`.
+/// Lists the next `count` firings strictly after `from`, up to the year 9998.
 ///
 /// # Errors
 ///
@@ -114,7 +115,11 @@ pub fn next(
         with_anomalies.then(|| expression.anomalies(from, lint_horizon(from), zone, dst));
     Ok(NextOfExpression {
         day_rule: expression.day_rule(),
-        firings: expression.iter_after(from, zone, dst).take(count).collect(),
+        firings: expression
+            .iter_after(from, zone, dst)
+            .take_while(|at| is_listed(*at))
+            .take(count)
+            .collect(),
         anomalies,
     })
 }

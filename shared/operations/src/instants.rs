@@ -1,6 +1,8 @@
 //! Instants as people write them in requests.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
+use std::ops::RangeInclusive;
+
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 use sexton_model::duration;
 use sexton_model::zone::Zone;
 
@@ -15,12 +17,25 @@ const WALL_TIME_FORMATS: [&str; 4] =
 pub const FORMS: &str =
     "2025-12-01T08:00:00Z, 2025-12-01T08:00, 2025-12-01, now, or a duration before now such as 36h";
 
+/// The years of the instants that a request may name. Answers may lie centuries behind them, and RFC 3339 has four digits for a year.
+pub const YEARS: RangeInclusive<i32> = 0..=9_000;
+/// The last year of which firings are listed: at the end of the next one the clocks of a zone may show a fifth digit.
+const LAST_LISTED_YEAR: i32 = 9_998;
+
+/// Returns whether RFC 3339 can write the instant by the clocks of any zone. Lists of firings end before one of which it cannot.
+pub(crate) fn is_listed(at: DateTime<Utc>) -> bool {
+    at.year() <= LAST_LISTED_YEAR
+}
+
 /// Why a text is no instant. The message shows valid forms.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InvalidInstant {
     /// It has none of the forms.
     #[error("{0:?} is no instant; write one as in {FORMS}")]
     Unreadable(String),
+    /// It is in none of the [`YEARS`].
+    #[error("{0:?} is in none of the years {first} to {last}", first = YEARS.start(), last = YEARS.end())]
+    Far(String),
     /// The clocks of the zone skip it.
     #[error(
         "{text:?}: the clocks of {zone} pass over that time; write it in UTC, as in 2025-12-01T08:00:00Z"
@@ -51,8 +66,17 @@ pub enum InvalidInstant {
 ///
 /// # Errors
 ///
-/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice.
+/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice, and for a year outside of [`YEARS`].
 pub fn parse(text: &str, zone: Zone, now: DateTime<Utc>) -> Result<DateTime<Utc>, InvalidInstant> {
+    let at = parse_of_any_year(text, zone, now)?;
+    if YEARS.contains(&at.year()) { Ok(at) } else { Err(InvalidInstant::Far(text.to_owned())) }
+}
+
+fn parse_of_any_year(
+    text: &str,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, InvalidInstant> {
     if text == "now" {
         return Ok(now);
     }
@@ -183,6 +207,12 @@ mod tests {
         for text in ["", "yesterday", "2025-13-01", "-1h", "36", "Now"] {
             let refused = parse(text, Zone::UTC, now).unwrap_err();
             assert!(matches!(refused, InvalidInstant::Unreadable(_)), "{text}");
+        }
+        for text in
+            ["9001-01-01", "9000-12-31T23:59:59-01:00", "+12345-06-07", "-5000-01-01", "9999999h"]
+        {
+            let refused = parse(text, Zone::UTC, now).unwrap_err();
+            assert!(matches!(refused, InvalidInstant::Far(_)), "{text}: {refused}");
         }
     }
 

@@ -142,6 +142,20 @@ async fn instants_far_ahead_are_answered_or_refused_if_answers_could_pass_the_ye
 }
 
 #[tokio::test]
+async fn lists_of_firings_end_before_a_year_of_five_digits() {
+    let f = Fixture::new().await;
+    let token = f.token("watch", "viewer").await;
+    let yearly = json!({"expression": "0 0 1 1 *", "from": "9000-06-01T00:00:00Z", "count": 1000});
+    let listed = f.ask(&token, "POST", "/cron:next", &yearly.to_string()).await.expect(200);
+    let firings = listed["next"].as_array().unwrap();
+    assert_eq!(firings.len(), 998);
+    assert_eq!(firings[997], "9998-01-01T00:00:00Z");
+    let refused =
+        f.get(&token, "/jobs/shop.mail/firings?at=9999-12-31T23:59:30Z").await.expect(400);
+    assert_eq!(refused["errors"][0]["parameter"], "at", "{refused}");
+}
+
+#[tokio::test]
 async fn numbers_and_instants_out_of_all_ranges_are_refused_with_their_place() {
     let f = Fixture::new().await;
     let token = f.token("watch", "viewer").await;

@@ -11,6 +11,7 @@ use sexton_store::{Store, jobs, status};
 
 use super::scheduled::{ScheduledJob, ScheduledJobs, load_jobs, load_jobs_by_name};
 use crate::error::OperationError;
+use crate::instants::is_listed;
 
 /// A future firing.
 #[derive(Debug)]
@@ -108,7 +109,7 @@ pub async fn load_candidates(
     Ok(ScheduledJobs { jobs, complete: true })
 }
 
-/// Returns the first `count` firings of all these jobs. Strictly after `from`; `None`: those that are not planned
+/// Returns the first `count` firings of all these jobs, up to the year 9998. Strictly after `from`; `None`: those that are not planned
 /// yet, and of a paused job those after `now`.
 pub fn soonest(
     jobs: &[ScheduledJob],
@@ -135,6 +136,7 @@ pub fn soonest(
     let mut firings = Vec::new();
     while firings.len() < count
         && let Some(Reverse((at, index))) = heap.pop()
+        && is_listed(at)
     {
         if let Some(left) = &mut left[index] {
             let Some(fewer) = left.checked_sub(1) else { continue };
