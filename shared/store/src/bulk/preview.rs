@@ -275,7 +275,7 @@ async fn count_failures(
     ids: &[Uuid],
     counts: &mut Counts,
 ) -> Result<u64, StoreError> {
-    // By the rows of failures, which the search for them has just read: those of executions are scattered over many more pages.
+    // The rows of failures hold all that is counted; those of executions are scattered over many more pages.
     let rows = sqlx::query_as!(
         CountedRow,
         r#"-- preview_failures

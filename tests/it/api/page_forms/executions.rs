@@ -73,17 +73,27 @@ async fn bulks(walk: &mut Walk) {
     };
     walk.submit(resume).await;
     assert_eq!(bulk(walk, 1).await, "cancel preparing 9/m shop.mail");
+    let discarded = walk.f.console.failed().await.to_string();
+    walk.run(&["failed", "discard", &discarded, "--yes", "--reason", "x"]).await;
     walk.f.console.failed().await;
-    let requeue = Submission {
-        route: "/failed/bulk",
-        part: "",
-        page: "/failed/bulk?kind=requeue&job=shop.charge",
-        values: &[("kind", "requeue"), ("job", "shop.charge"), ("canary", "1"), BECAUSE],
-        outcome: Outcome::LeadsTo("/bulks/2"),
-        action: "bulk",
-    };
-    walk.submit(requeue).await;
-    assert_eq!(bulk(walk, 2).await, "requeue preparing 1 shop.charge");
+    for (id, kind, pace) in [
+        (2, "requeue", ("canary", "1")),
+        (3, "discard", ("rate", "9/m")),
+        (4, "restore", ("rate", "8/h")),
+    ] {
+        let (page, made) =
+            (format!("/failed/bulk?kind={kind}&job=shop.charge"), format!("/bulks/{id}"));
+        let change = Submission {
+            route: "/failed/bulk",
+            part: "",
+            page: &page,
+            values: &[("kind", kind), ("job", "shop.charge"), pace, BECAUSE],
+            outcome: Outcome::LeadsTo(&made),
+            action: "bulk",
+        };
+        walk.submit(change).await;
+        assert_eq!(bulk(walk, id).await, format!("{kind} preparing {} shop.charge", pace.1));
+    }
 }
 
 async fn cancel_flow(walk: &mut Walk) {

@@ -5,6 +5,8 @@ use sexton_model::access::Role;
 use super::form::Form;
 use super::{BECAUSE, Outcome, Submission, Walk};
 
+const PARAMS: &str = r#"{"customer": 7}"#;
+
 async fn requeue_discard_and_restore(walk: &mut Walk) {
     let failed = walk.f.console.failed().await.to_string();
     let page = format!("/failed/{failed}");
@@ -46,28 +48,32 @@ async fn requeue_discard_and_restore(walk: &mut Walk) {
 
 /// The form shows first what changes, and changes it when it is sent again.
 async fn edit(walk: &mut Walk) {
-    let failed = walk.f.console.failed().await.to_string();
-    let path = format!("/failed/{failed}/edit");
-    let typed = [("params", r#"{"customer": 7}"#), ("stay_failed", "true"), BECAUSE];
-    let shown = Form::filled(&walk.get(Role::Editor, &path).await, &path, &typed);
-    let last = walk.last_entry().await;
-    let page = walk.send(Role::Editor, "POST", &path, &shown.body()).await.expect(200);
-    assert_eq!(walk.last_entry().await, last, "nothing is changed by a look at it");
-    let edited = format!("/failed/{failed}?done=edited");
-    // What was typed stays in the form.
-    let edit = Submission {
-        route: "/failed/{id}/edit",
-        part: &failed,
-        page: &path,
-        values: &[("attempt", "2"), ("apply", "true"), BECAUSE],
-        outcome: Outcome::LeadsTo(&edited),
-        action: "edit",
-    };
-    walk.submit_of(page.as_str().unwrap(), edit).await;
-    let row = format!(
-        "SELECT state || ' ' || (params ->> 'customer') FROM sexton.executions WHERE id = '{failed}'"
-    );
-    assert_eq!(walk.text(&row).await, "failed 7");
+    for (typed, done, action, becomes) in [
+        (&[("params", PARAMS), ("stay_failed", "true"), BECAUSE][..], "edited", "edit", "failed 7"),
+        (&[("params", PARAMS), BECAUSE], "requeued", "edit requeue", "pending 7"),
+    ] {
+        let failed = walk.f.console.failed().await.to_string();
+        let path = format!("/failed/{failed}/edit");
+        let shown = Form::filled(&walk.get(Role::Editor, &path).await, &path, typed);
+        let last = walk.last_entry().await;
+        let page = walk.send(Role::Editor, "POST", &path, &shown.body()).await.expect(200);
+        assert_eq!(walk.last_entry().await, last, "nothing is changed by a look at it");
+        let changed = format!("/failed/{failed}?done={done}");
+        // What was typed stays in the form.
+        let edit = Submission {
+            route: "/failed/{id}/edit",
+            part: &failed,
+            page: &path,
+            values: &[("attempt", "2"), ("apply", "true"), BECAUSE],
+            outcome: Outcome::LeadsTo(&changed),
+            action,
+        };
+        walk.submit_of(page.as_str().unwrap(), edit).await;
+        let row = format!(
+            "SELECT state || ' ' || (params ->> 'customer') FROM sexton.executions WHERE id = '{failed}'"
+        );
+        assert_eq!(walk.text(&row).await, becomes);
+    }
 }
 
 async fn remark(walk: &mut Walk) {
