@@ -117,9 +117,10 @@ pub async fn preview(
         }
         preview.oldest = preview.oldest.or_else(|| page.places.first().map(|place| place.0));
         preview.newest = page.places.last().map(|place| place.0).or(preview.newest);
-        preview.count += page.places.len() as u64;
         let ids: Vec<Uuid> = page.places.iter().map(|place| place.1).collect();
         preview.succeeded_later += count_failures(store, &ids, &mut counts).await?;
+        // Without those that were requeued between the search and the count, as each part of the preview.
+        preview.count = counts.jobs.values().sum();
         if page.complete {
             break;
         }
