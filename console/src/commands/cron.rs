@@ -128,7 +128,7 @@ fn instant(at: DateTime<Utc>) -> String {
 }
 
 pub(super) fn parse_instant(text: &str) -> Result<DateTime<Utc>, String> {
-    instants::parse(text, Zone::UTC, clock::now()).map_err(|error| error.to_string())
+    instants::parse_start(text, Zone::UTC, clock::now()).map_err(|error| error.to_string())
 }
 
 pub(super) fn parse_zone(name: &str) -> Result<Zone, String> {

@@ -4,7 +4,7 @@ use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use sexton_model::access::Role;
 use sexton_model::job_scope::{Grant, JobScope};
-use sexton_operations::instants::YEARS;
+use sexton_operations::instants::START_YEARS;
 use sexton_operations::paging::MAX_PAGE_ROWS;
 use utoipa::{IntoParams, ToSchema};
 
@@ -47,8 +47,12 @@ pub(super) fn from<'de, D: Deserializer<'de>>(
 ) -> Result<Option<DateTime<Utc>>, D::Error> {
     let from = Option::<DateTime<Utc>>::deserialize(deserializer)?;
     match from {
-        Some(at) if !YEARS.contains(&at.year()) => {
-            let detail = format!("must be in the years {} to {}", YEARS.start(), YEARS.end());
+        Some(at) if !START_YEARS.contains(&at.year()) => {
+            let detail = format!(
+                "lies outside the years {} to {} in UTC",
+                START_YEARS.start(),
+                START_YEARS.end()
+            );
             Err(de::Error::custom(detail))
         }
         from => Ok(from),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sexton_client::{Client, Error, WaitError};
 pub use sexton_client::{Enqueue, Enqueued, Execution, IfExists, MAX_BATCH, UniqueFor};
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 use sexton_store::enqueue::{EnqueueTransaction, EnqueuedId};
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
@@ -160,7 +160,7 @@ impl EnqueueLine {
         if text.len() > MAX_LINE_BYTES {
             return Err(format!("has {} bytes, more than {MAX_LINE_BYTES}", text.len()));
         }
-        exact_integers::check(text.as_bytes()).map_err(|error| error.to_string())?;
+        exact_json::check(text.as_bytes()).map_err(|error| error.to_string())?;
         let example = "write it as in {\"key\": \"march-17\", \"params\": {\"customer\": 4891}}";
         match serde_json::from_str(text) {
             Ok(Value::Object(item)) if item.get("key").is_some_and(Value::is_string) => {

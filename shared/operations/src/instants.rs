@@ -17,13 +17,15 @@ const WALL_TIME_FORMATS: [&str; 4] =
 pub const FORMS: &str =
     "2025-12-01T08:00:00Z, 2025-12-01T08:00, 2025-12-01, now, or a duration before now such as 36h";
 
-/// The years of the instants that a request may name. Answers may lie centuries behind them, and RFC 3339 has four digits for a year.
-pub const YEARS: RangeInclusive<i32> = 0..=9_000;
+/// The years of the instants that a request may name: RFC 3339 has four digits for a year.
+const YEARS: RangeInclusive<i32> = 0..=9_999;
+/// The years of the instants from which a request may look ahead: what it finds may lie centuries behind them.
+pub const START_YEARS: RangeInclusive<i32> = 0..=9_000;
 /// The last year of which firings are listed: at the end of the next one the clocks of a zone may show a fifth digit.
 const LAST_LISTED_YEAR: i32 = 9_998;
 
 /// Returns whether RFC 3339 can write the instant by the clocks of any zone. Lists of firings end before one of which it cannot.
-pub(crate) fn is_listed(at: DateTime<Utc>) -> bool {
+pub fn is_listed(at: DateTime<Utc>) -> bool {
     at.year() <= LAST_LISTED_YEAR
 }
 
@@ -33,9 +35,14 @@ pub enum InvalidInstant {
     /// It has none of the forms.
     #[error("{0:?} is no instant; write one as in {FORMS}")]
     Unreadable(String),
-    /// It is in none of the [`YEARS`].
-    #[error("{0:?} is in none of the years {first} to {last}", first = YEARS.start(), last = YEARS.end())]
-    Far(String),
+    /// Its year is too early or too late.
+    #[error("{text:?} lies outside the years {first} to {last} in UTC", first = years.start(), last = years.end())]
+    Far {
+        /// The given text.
+        text: String,
+        /// The years in which it may lie.
+        years: RangeInclusive<i32>,
+    },
     /// The clocks of the zone skip it.
     #[error(
         "{text:?}: the clocks of {zone} pass over that time; write it in UTC, as in 2025-12-01T08:00:00Z"
@@ -66,10 +73,35 @@ pub enum InvalidInstant {
 ///
 /// # Errors
 ///
-/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice, and for a year outside of [`YEARS`].
+/// [`InvalidInstant`]; also for a time that the zone's clocks skip, or show twice, and for a year of more than four digits.
 pub fn parse(text: &str, zone: Zone, now: DateTime<Utc>) -> Result<DateTime<Utc>, InvalidInstant> {
+    parse_within(&YEARS, text, zone, now)
+}
+
+/// As [`parse`], for an instant from which a request looks ahead.
+///
+/// # Errors
+///
+/// As of [`parse`], and for a year outside of [`START_YEARS`].
+pub fn parse_start(
+    text: &str,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, InvalidInstant> {
+    parse_within(&START_YEARS, text, zone, now)
+}
+
+fn parse_within(
+    years: &RangeInclusive<i32>,
+    text: &str,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, InvalidInstant> {
     let at = parse_of_any_year(text, zone, now)?;
-    if YEARS.contains(&at.year()) { Ok(at) } else { Err(InvalidInstant::Far(text.to_owned())) }
+    if years.contains(&at.year()) {
+        return Ok(at);
+    }
+    Err(InvalidInstant::Far { text: text.to_owned(), years: years.clone() })
 }
 
 fn parse_of_any_year(
@@ -204,16 +236,19 @@ mod tests {
         ] {
             assert_eq!(parse(text, Zone::UTC, now).unwrap(), at.parse::<DateTime<Utc>>().unwrap());
         }
-        for text in ["", "yesterday", "2025-13-01", "-1h", "36", "Now"] {
+        for text in ["", "yesterday", "2025-13-01", "-1h", "36", "Now", "9999999h"] {
             let refused = parse(text, Zone::UTC, now).unwrap_err();
             assert!(matches!(refused, InvalidInstant::Unreadable(_)), "{text}");
         }
-        for text in
-            ["9001-01-01", "9000-12-31T23:59:59-01:00", "+12345-06-07", "-5000-01-01", "9999999h"]
-        {
-            let refused = parse(text, Zone::UTC, now).unwrap_err();
-            assert!(matches!(refused, InvalidInstant::Far(_)), "{text}: {refused}");
+        let refuses = |parsed: Result<_, InvalidInstant>| {
+            parsed.is_err_and(|error| matches!(error, InvalidInstant::Far { .. }))
+        };
+        for text in ["9999-12-31T23:59:59-01:00", "+12345-06-07", "-5000-01-01"] {
+            assert!(refuses(parse(text, Zone::UTC, now)), "{text}");
         }
+        assert!(parse("9999-12-31T23:59:59Z", Zone::UTC, now).is_ok());
+        assert!(refuses(parse_start("9000-12-31T23:59:59-01:00", Zone::UTC, now)));
+        assert!(parse_start("9000-12-31T23:59:59Z", Zone::UTC, now).is_ok());
     }
 
     #[test]

@@ -321,7 +321,7 @@ impl FiringRequest<'_> {
     pub fn read(self, job: &Job, now: DateTime<Utc>) -> Result<FiringSelector, InvalidRequest> {
         let zone = self.zone.unwrap_or_else(|| zone_of(job));
         if let Some(at) = self.at {
-            let at = instants::parse(at, zone, now)
+            let at = instants::parse_start(at, zone, now)
                 .map_err(|error| InvalidRequest::field("at", error.to_string()))?;
             return Ok(FiringSelector::At(at));
         }

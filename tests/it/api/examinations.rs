@@ -150,6 +150,12 @@ async fn lists_of_firings_end_before_a_year_of_five_digits() {
     let firings = listed["next"].as_array().unwrap();
     assert_eq!(firings.len(), 998);
     assert_eq!(firings[997], "9998-01-01T00:00:00Z");
+    let create = json!({"name": "yearly", "task": "work", "schedule": "0 0 1 1 *"});
+    f.ask(&f.token("root", "admin").await, "POST", "/jobs", &create.to_string()).await.expect(201);
+    let of_job = f.get(&token, "/jobs/yearly/next?from=9000-06-01T00:00:00Z&count=1000").await;
+    let of_job = of_job.expect(200);
+    let firings = of_job["next"].as_array().unwrap();
+    assert_eq!((firings.len(), &firings[997]["at"]), (998, &json!("9998-01-01T00:00:00Z")));
     let refused =
         f.get(&token, "/jobs/shop.mail/firings?at=9999-12-31T23:59:30Z").await.expect(400);
     assert_eq!(refused["errors"][0]["parameter"], "at", "{refused}");

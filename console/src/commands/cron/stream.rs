@@ -13,6 +13,8 @@ use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::zone::Zone;
 use sexton_operations::cron::{DEFAULT_FIRINGS, MAX_FIRINGS};
 
+use sexton_operations::instants::is_listed;
+
 use super::{instant, parse_days, parse_dst, parse_instant, parse_zone};
 use crate::failure::Failure;
 use crate::show::ascii_controls;
@@ -153,7 +155,12 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
     };
     let expression = Expression::parse_with_days(expression, dialect, name, days)
         .map_err(|error| error.to_string())?;
-    Ok(expression.iter_after(from, zone, dst).take(count).map(instant).collect())
+    Ok(expression
+        .iter_after(from, zone, dst)
+        .take_while(|at| is_listed(*at))
+        .take(count)
+        .map(instant)
+        .collect())
 }
 
 impl Question {

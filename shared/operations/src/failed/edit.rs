@@ -5,7 +5,7 @@
 //! meanwhile.
 
 use serde_json::{Map, Value};
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::params::check;
 use sexton_model::pool::PoolName;
@@ -187,7 +187,7 @@ impl<'a> EditTarget<'a> {
 pub fn read_params(text: &str) -> Result<Value, InvalidRequest> {
     let invalid =
         |problem: String| InvalidRequest::Other(format!("the params {problem}; nothing was done"));
-    exact_integers::check(text.as_bytes())
+    exact_json::check(text.as_bytes())
         .map_err(|error| invalid(format!("are not exact: {error}")))?;
     let params: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| invalid(format!("are no JSON object: {error}")))?;

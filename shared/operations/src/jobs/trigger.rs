@@ -1,7 +1,7 @@
 //! Triggers a job now, even if it is paused or still under way.
 
 use serde_json::{Map, Value};
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 use sexton_model::id::ExecutionId;
 use sexton_model::params::check;
 use sexton_service::fault;
@@ -133,7 +133,7 @@ pub fn read_params(text: Option<&str>) -> Result<Map<String, Value>, InvalidRequ
     if text.len() > MAX_PARAMS_BYTES {
         return Err(invalid(format!("has {} bytes: too many", text.len())));
     }
-    exact_integers::check(text.as_bytes()).map_err(|error| invalid(format!(": {error}")))?;
+    exact_json::check(text.as_bytes()).map_err(|error| invalid(format!(": {error}")))?;
     match serde_json::from_str(text) {
         Ok(Value::Object(params)) => match check(&params) {
             Ok(()) => Ok(params),

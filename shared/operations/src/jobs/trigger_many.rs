@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Overlap;
-use sexton_model::{exact_integers, key, params};
+use sexton_model::{exact_json, key, params};
 use sexton_store::trigger::{
     MAX_BATCH_TRIGGERS, TriggerError, TriggerItem, TriggeredBatch, trigger_many as claim,
 };
@@ -168,7 +168,7 @@ fn read_lines(file: &str, text: &str) -> Result<Vec<(usize, Line)>, InvalidReque
 }
 
 fn parse_line(text: &str) -> Result<Line, String> {
-    exact_integers::check(text.as_bytes()).map_err(|error| error.to_string())?;
+    exact_json::check(text.as_bytes()).map_err(|error| error.to_string())?;
     let one: Line = serde_json::from_str(text).map_err(|error| {
         format!(
             "{error}; write it as in {{\"key\": \"march-17\", \"params\": {{\"customer\": 4891}}}}"
