@@ -40,7 +40,7 @@ pub enum Error {
     /// An argument is invalid (SX010).
     #[error("{0}")]
     InvalidArgument(Refusal),
-    /// The params are too large or too deep or hold an integer that would be rounded (SX011), or the schema of the job's workers refuses them (SX012).
+    /// The params break a limit (SX011), or the schema of the job's workers refuses them (SX012).
     #[error("{0}")]
     InvalidParams(Refusal),
     /// A batch is too large (SX020).

@@ -28,7 +28,7 @@ export class DeletedJob extends SextonError {}
 export class PausedJob extends SextonError {}
 /** An argument is wrong, for example an empty key (SX010). */
 export class InvalidArgument extends SextonError {}
-/** The params are too large or too deep or hold an integer that would be rounded (SX011), or violate the schema of the task (SX012). */
+/** The params break a limit (SX011), or violate the schema of the task (SX012). */
 export class InvalidParams extends SextonError {}
 /** One call has more than 10,000 items (SX020). */
 export class TooManyItems extends SextonError {}

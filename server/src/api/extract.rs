@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 
 use crate::problem::{Problem, ProblemCode, ProblemPlace};
 
@@ -111,7 +111,7 @@ fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if !bytes.trim_ascii_start().starts_with(b"{") {
         return Err(Problem::invalid(ProblemPlace::at("", "the body must be a JSON object")));
     }
-    exact_integers::check(bytes)
+    exact_json::check(bytes)
         .map_err(|error| Problem::invalid(ProblemPlace::at("", error.to_string())))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {

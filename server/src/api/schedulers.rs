@@ -7,7 +7,7 @@ use axum::http::header::{ETAG, LOCATION};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 use sexton_model::job::{check_name, check_task_type};
 use sexton_operations::digest::sha256_hex;
 use sexton_operations::job_names;
@@ -168,7 +168,7 @@ impl CreateScheduler {
         match &self.params_scheduler {
             Value::Object(params) => Ok(params.clone()),
             Value::String(text) => {
-                exact_integers::check(text.as_bytes()).map_err(|error| at(error.to_string()))?;
+                exact_json::check(text.as_bytes()).map_err(|error| at(error.to_string()))?;
                 match serde_json::from_str(text) {
                     Ok(Value::Object(params)) => Ok(params),
                     Ok(_) => Err(at("is a text of JSON, but not of an object".to_owned())),

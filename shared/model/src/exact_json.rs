@@ -1,26 +1,41 @@
-//! Integers of JSON texts that would be rounded when they are read.
+//! JSON texts that would be read as something else: their integers are rounded, or a name is not taken as one.
 //!
 //! Integers of 64 bits, with a sign or without, are exact. A longer one becomes a float, as in most languages, and a customer's number would
 //! become another customer's. So such a text is refused. A fraction or an exponent says that a float will do.
 
+use crate::params::RESERVED_NAME;
+
 /// The shown digits of an integer that is refused.
 const MAX_SHOWN: usize = 60;
 
-/// An integer that would be rounded.
+/// What would be read as something else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the integer {0} does not fit into 64 bits and would be rounded; write it as a text")]
-pub struct RoundedInteger(String);
+pub enum InexactJson {
+    /// An integer that neither 64 bits nor a float hold exactly.
+    #[error("the integer {0} does not fit into 64 bits and would be rounded; write it as a text")]
+    Rounded(String),
+    /// A name is [`RESERVED_NAME`].
+    #[error("the name {RESERVED_NAME} could not be read again; choose another")]
+    Reserved,
+}
 
-/// Checks the integers of a JSON text. What is not JSON is for the one who parses it.
+/// Checks the integers and names of a JSON text. What is not JSON is for the one who parses it.
 ///
 /// # Errors
 ///
-/// [`RoundedInteger`]: the first that neither 64 bits nor a float hold exactly.
-pub fn check(json: &[u8]) -> Result<(), RoundedInteger> {
+/// [`InexactJson`]: the first.
+pub fn check(json: &[u8]) -> Result<(), InexactJson> {
     let mut left = json;
     while let Some((&first, behind)) = left.split_first() {
         left = match first {
-            b'"' => behind_text(behind),
+            b'"' => {
+                let behind = behind_text(behind);
+                let quoted = &left[..left.len() - behind.len()];
+                if behind.trim_ascii_start().starts_with(b":") && is_reserved(quoted) {
+                    return Err(InexactJson::Reserved);
+                }
+                behind
+            }
             b'-' | b'0'..=b'9' => {
                 let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
                 let length = left.iter().take_while(|byte| is_part(byte)).count();
@@ -32,6 +47,12 @@ pub fn check(json: &[u8]) -> Result<(), RoundedInteger> {
         };
     }
     Ok(())
+}
+
+/// Returns whether a text in quotes is [`RESERVED_NAME`], also if it is written with escapes.
+fn is_reserved(quoted: &[u8]) -> bool {
+    let is_possible = quoted.len() == RESERVED_NAME.len() + 2 || quoted.contains(&b'\\');
+    is_possible && serde_json::from_slice(quoted).is_ok_and(|name: String| name == RESERVED_NAME)
 }
 
 /// What is behind the end of a text, whose first character `json` begins with.
@@ -46,7 +67,7 @@ fn behind_text(json: &[u8]) -> &[u8] {
     }
 }
 
-fn check_number(number: &str) -> Result<(), RoundedInteger> {
+fn check_number(number: &str) -> Result<(), InexactJson> {
     // What is no number at all is for the one who parses it.
     let digits = number.strip_prefix('-').unwrap_or(number);
     let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,7 +78,7 @@ fn check_number(number: &str) -> Result<(), RoundedInteger> {
             || number.parse::<f64>().is_ok_and(|float| float.to_string() == number)
     };
     if is_integer && !is_exact() {
-        Err(RoundedInteger(number.chars().take(MAX_SHOWN).collect()))
+        Err(InexactJson::Rounded(number.chars().take(MAX_SHOWN).collect()))
     } else {
         Ok(())
     }
@@ -68,7 +89,10 @@ mod tests {
     use super::*;
 
     fn refused(json: &str) -> Option<String> {
-        check(json.as_bytes()).err().map(|RoundedInteger(integer)| integer)
+        check(json.as_bytes()).err().map(|error| match error {
+            InexactJson::Rounded(integer) => integer,
+            InexactJson::Reserved => "reserved".to_owned(),
+        })
     }
 
     #[test]
@@ -86,6 +110,21 @@ mod tests {
         ] {
             assert_eq!(refused(exact), None, "{exact}");
         }
+    }
+
+    #[test]
+    fn a_name_that_the_reader_would_not_take_as_one_is_refused_and_the_same_text_as_a_value_is_not()
+    {
+        for json in [
+            r#"{"$serde_json::private::RawValue":"1"}"#,
+            "{\"a\": [{\"$serde_json::private::RawValue\"\n: 1}]}",
+            r#"{"\u0024serde_json::private::RawValue": 1}"#,
+        ] {
+            assert_eq!(refused(json).as_deref(), Some("reserved"), "{json}");
+        }
+        let value =
+            r#"{"a": "$serde_json::private::RawValue", "$serde_json::private::Raw": 1, "b\\": 2}"#;
+        assert_eq!(refused(value), None);
     }
 
     #[test]

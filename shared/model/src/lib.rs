@@ -20,7 +20,7 @@ pub mod cron;
 pub mod dead_man;
 pub mod delay_queues;
 pub mod duration;
-pub mod exact_integers;
+pub mod exact_json;
 pub mod execution_filter;
 pub mod explain;
 pub mod failures;

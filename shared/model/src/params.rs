@@ -22,7 +22,9 @@ pub enum ParamsError {
 }
 
 /// The name by which `serde_json` marks a text that it passes on unread: it reads an object that begins with it as what is in that text, or not at all.
-pub(crate) const RESERVED_NAME: &str = "$serde_json::private::RawValue";
+pub const RESERVED_NAME: &str = "$serde_json::private::RawValue";
+/// What is wrong with a label of that name.
+pub(crate) const UNREADABLE_NAME: &str = "no program could read this name again; choose another";
 
 /// Checks a task's params.
 ///

@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::exact_integers::{self, RoundedInteger};
+use crate::exact_json::{self, InexactJson};
 use crate::id::{AttemptNumber, ExecutionId, JobId};
 use crate::job::MAX_TASK_TYPE_BYTES;
 use crate::jobs_file::limits::MAX_TARGET_BYTES;
+use crate::params::RESERVED_NAME;
 use crate::quoting::quoted;
 use crate::{key, params};
 
@@ -235,7 +236,7 @@ fn try_read(envelope: Envelope<'_>) -> Result<IncomingMessage, String> {
             .map_err(|_| "the body's execution_id is not an execution's id".to_owned())?;
         return ticket(id, number);
     }
-    check_integers(envelope.body).map_err(|error| with_correction_hint(error.to_string()))?;
+    check_exactness(envelope.body).map_err(|error| with_correction_hint(error.to_string()))?;
     foreign(body, envelope.message_id).map(IncomingMessage::Foreign).map_err(with_correction_hint)
 }
 
@@ -298,13 +299,16 @@ fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<For
     Ok(ForeignTask { task_type, key, target, params })
 }
 
-/// Checks the integers of what is kept of a foreign body. Parsed, they would be rounded already.
-fn check_integers(body: &[u8]) -> Result<(), RoundedInteger> {
+/// Checks what is kept of a foreign body. Parsed, it would be something else already.
+fn check_exactness(body: &[u8]) -> Result<(), InexactJson> {
     let parts: HashMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
+    if parts.contains_key(RESERVED_NAME) {
+        return Err(InexactJson::Reserved);
+    }
     let kept = ["id", "scheduler_id", "params_scheduler"];
     kept.iter()
         .filter_map(|name| parts.get(*name))
-        .try_for_each(|part| exact_integers::check(part.get().as_bytes()))
+        .try_for_each(|part| exact_json::check(part.get().as_bytes()))
 }
 
 /// Accepts an object, or a string with one as JSON; absent and null are an empty object.
@@ -313,7 +317,7 @@ fn foreign_params(params: Option<Value>) -> Result<Map<String, Value>, String> {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map),
         Some(Value::String(text)) => {
-            exact_integers::check(text.as_bytes()).map_err(|error| error.to_string())?;
+            exact_json::check(text.as_bytes()).map_err(|error| error.to_string())?;
             match serde_json::from_str(&text) {
                 Ok(Value::Object(map)) => Ok(map),
                 Ok(_) => Err("params_scheduler is a text, but not of a JSON object".to_owned()),

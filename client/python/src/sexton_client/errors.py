@@ -44,7 +44,7 @@ class InvalidArgument(SextonError):
 
 
 class InvalidParams(SextonError):
-    """The params are too large or too deep or hold an integer that would be rounded (SX011), or violate the schema of the task (SX012)."""
+    """The params break a limit (SX011), or violate the schema of the task (SX012)."""
 
 
 class TooManyItems(SextonError):

@@ -9,6 +9,7 @@ use toml::de::DeValue;
 use crate::incident::Severity;
 use crate::jobs_file::fields::Fields;
 use crate::jobs_file::limits::MAX_LABELS;
+use crate::params::{RESERVED_NAME, UNREADABLE_NAME};
 use crate::quoting::quoted;
 use crate::routing::{Escalation, Route};
 use crate::suggest::nearest;
@@ -45,8 +46,10 @@ fn labels(fields: &mut Fields<'_, '_, '_>) -> BTreeMap<String, String> {
         fields.problem("labels", message);
         return labels;
     }
-    for (name, _, _) in all {
-        if let Some(value) = inside.text(name, MAX_LABEL_BYTES) {
+    for (name, at, _) in all {
+        if name == RESERVED_NAME {
+            inside.problem_at(at, name, UNREADABLE_NAME.to_owned());
+        } else if let Some(value) = inside.text(name, MAX_LABEL_BYTES) {
             labels.insert(name.to_owned(), value.to_owned());
         }
     }

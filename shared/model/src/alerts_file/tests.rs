@@ -99,7 +99,7 @@ alertmanager = { url = "http://a", authorization = { file = "relative" } }
 channels = ["chta"]
 severity = ["urgent"]
 [[route]]
-labels = { team = 7 }
+labels = { team = 7, "$serde_json::private::RawValue" = "x" }
 escalate = { after = "5w", channels = [] }
 [[routes]]
 "#;
@@ -122,6 +122,7 @@ escalate = { after = "5w", channels = [] }
         "route 1: channels: \"chta\" is no channel of this file; did you mean \"chat\"?",
         "route 1: severity: \"urgent\" is not known",
         "route 2: labels.team: must be text in quotes, not a whole number",
+        "no program could read this name again",
         "route 2: channels: is missing",
         "route 2: escalate.after: unit \"w\" is not known",
         "route 2: escalate.channels: has 0 entries",

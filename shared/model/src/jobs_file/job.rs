@@ -15,6 +15,7 @@ use crate::job::{
     DEFAULT_TIMEOUT, JobSpec, MAX_PAUSE_AFTER_FAILURES, Misfire, MisfirePolicy, NameError, Overlap,
     Schedule, check_name, check_task_type,
 };
+use crate::params::{RESERVED_NAME, UNREADABLE_NAME};
 use crate::pool::PoolName;
 use crate::quoting::quoted;
 use crate::rate::Rate;
@@ -284,6 +285,7 @@ pub(crate) fn labels(fields: &mut Fields<'_, '_, '_>) -> BTreeMap<String, String
         let problem = match value.as_str() {
             None => Some(format!("must be text in quotes, not {}", kind(value))),
             Some(_) if name.is_empty() => Some("a label needs a name".to_owned()),
+            Some(_) if name == RESERVED_NAME => Some(UNREADABLE_NAME.to_owned()),
             Some(text) => text_problem(name, MAX_LABEL_NAME_BYTES)
                 .map(|problem| format!("its name {problem}"))
                 .or_else(|| text_problem(text, MAX_LABEL_BYTES)),

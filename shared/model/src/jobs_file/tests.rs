@@ -313,6 +313,14 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("params = { a = 9223372036854775808 }", "params.a: does not fit into 64 bits"),
         ("labels = { team = 5 }", "labels.team: must be text in quotes, not a whole number"),
         ("labels = { \"\" = \"x\" }", "labels.: a label needs a name"),
+        (
+            "labels = { \"$serde_json::private::RawValue\" = \"x\" }",
+            "labels.$serde_json::private::RawValue: no program could",
+        ),
+        (
+            "params = { a = [{ \"$serde_json::private::RawValue\" = 1 }] }",
+            "params: hold the name $serde_json",
+        ),
         ("on_success = [\"x\"]", "on_success: is not supported yet"),
         ("priority = 5", "priority: is not supported yet"),
         ("command = [\"rm\"]", "command: is not a field; a job names a task type"),

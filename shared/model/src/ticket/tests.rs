@@ -120,6 +120,12 @@ fn what_cannot_be_read_says_why() {
     ] {
         assert!(reason(bare(rounded)).starts_with("the integer 123456789012345678901 does"));
     }
+    for reserved in [
+        &br#"{"$serde_json::private::RawValue":"{\"type\":\"a\",\"id\":123456789012345678901}"}"#[..],
+        br#"{"type":"a","params_scheduler":{"a":{"$serde_json::private::RawValue":"1"}}}"#,
+    ] {
+        assert!(reason(bare(reserved)).contains("could not be read again"));
+    }
     let ignored = br#"{"type":"a","trace":123456789012345678901,"params_scheduler":{"a":1}}"#;
     assert!(matches!(read_message(bare(ignored)), IncomingMessage::Foreign(_)));
     assert!(

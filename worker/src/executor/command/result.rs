@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 use sexton_model::result::{self, MAX_RESULT_BYTES};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -125,7 +125,7 @@ fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, Re
         }
         _ => {}
     }
-    exact_integers::check(&bytes).map_err(|error| invalid(&format!("is not exact: {error}")))?;
+    exact_json::check(&bytes).map_err(|error| invalid(&format!("is not exact: {error}")))?;
     let value =
         serde_json::from_slice(&bytes).map_err(|error| invalid(&format!("is no JSON: {error}")))?;
     result::check(&value).map_err(|error| invalid(&error.to_string()))?;

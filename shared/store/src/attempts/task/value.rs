@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
-use sexton_model::exact_integers;
+use sexton_model::exact_json;
 use sqlx::postgres::PgRow;
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
 
 /// Parses JSON. What holds an integer that would be rounded, or a number beyond all floats, stays a text.
 fn exact(json: &str) -> Value {
-    let is_exact = exact_integers::check(json.as_bytes()).is_ok();
+    let is_exact = exact_json::check(json.as_bytes()).is_ok();
     let read = if is_exact { serde_json::from_str(json).ok() } else { None };
     read.unwrap_or_else(|| Value::String(json.to_owned()))
 }

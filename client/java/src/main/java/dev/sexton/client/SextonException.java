@@ -76,7 +76,7 @@ public class SextonException extends SQLException {
         }
     }
 
-    /** The params are too large or too deep or hold an integer that would be rounded (SX011), or violate the schema of the task (SX012). */
+    /** The params break a limit (SX011), or violate the schema of the task (SX012). */
     public static final class InvalidParams extends SextonException {
         private static final long serialVersionUID = 1L;
 
