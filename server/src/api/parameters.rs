@@ -4,7 +4,7 @@ use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use sexton_model::access::Role;
 use sexton_model::job_scope::{Grant, JobScope};
-use sexton_operations::instants::START_YEARS;
+use sexton_operations::instants::{InvalidInstant, START_YEARS};
 use sexton_operations::paging::MAX_PAGE_ROWS;
 use utoipa::{IntoParams, ToSchema};
 
@@ -48,12 +48,8 @@ pub(super) fn from<'de, D: Deserializer<'de>>(
     let from = Option::<DateTime<Utc>>::deserialize(deserializer)?;
     match from {
         Some(at) if !START_YEARS.contains(&at.year()) => {
-            let detail = format!(
-                "lies outside the years {} to {} in UTC",
-                START_YEARS.start(),
-                START_YEARS.end()
-            );
-            Err(de::Error::custom(detail))
+            let text = at.to_rfc3339();
+            Err(de::Error::custom(InvalidInstant::Far { text, years: START_YEARS }))
         }
         from => Ok(from),
     }

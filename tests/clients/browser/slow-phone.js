@@ -14,7 +14,7 @@ const MAX_LONGEST_SHARE = 0.25;
 const MAX_BUSY_SHARE = 0.5;
 // What the browsers call a long task.
 const LONG_MS = 50;
-// Other work of this machine only adds to what the processor seems to take, so the least of a few visits counts.
+// Other work of this machine only adds to what the processor seems to take, so one of a few visits must keep within the shares.
 const MAX_VISITS = 3;
 const LATENCY_MS = 400;
 const BYTES_PER_S = 50_000;

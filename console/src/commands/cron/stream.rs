@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::zone::Zone;
 use sexton_operations::cron::{DEFAULT_FIRINGS, MAX_FIRINGS};
-
 use sexton_operations::instants::is_listed;
 
 use super::{instant, parse_days, parse_dst, parse_instant, parse_zone};

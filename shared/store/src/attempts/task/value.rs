@@ -44,9 +44,10 @@ pub(super) fn json_of(row: &PgRow) -> Option<Value> {
 
 /// Parses JSON. What holds an integer that would be rounded, or a number beyond all floats, stays a text.
 fn exact(json: &str) -> Value {
-    let is_exact = exact_json::check(json.as_bytes()).is_ok();
-    let read = if is_exact { serde_json::from_str(json).ok() } else { None };
-    read.unwrap_or_else(|| Value::String(json.to_owned()))
+    let checked = exact_json::check(json.as_bytes()).ok();
+    checked
+        .and_then(|()| serde_json::from_str(json).ok())
+        .unwrap_or_else(|| Value::String(json.to_owned()))
 }
 
 /// Formats a `numeric` from its wire form: digits to the base of 10,000, and the position of the point. `None` for
